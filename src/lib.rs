@@ -1,0 +1,6 @@
+//! streamgate: the edge gateway for self-hosted LLM inference.
+//!
+//! Read ARCHITECTURE.md for the map; `proxy` for the life of a request.
+
+pub mod config;
+pub mod sim;

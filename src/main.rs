@@ -1,0 +1,3 @@
+//! The `streamgate` binary.
+
+fn main() {}
