@@ -2,5 +2,30 @@
 //!
 //! Read ARCHITECTURE.md for the map; `proxy` for the life of a request.
 
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+pub mod access_log;
+pub mod admin;
+pub mod cli;
+pub mod cluster;
 pub mod config;
+pub mod deadline;
+pub mod drain;
+pub mod edge;
+pub mod failure;
+pub mod ledger;
+pub mod metrics;
+pub mod openai;
+pub mod outcome;
+pub mod proxy;
+pub mod rejection;
+pub mod request_id;
+pub mod retry;
+pub mod route;
+pub mod server;
 pub mod sim;
+pub mod snapshot;
+pub mod sse;
+pub mod upstream;
+pub mod usage;

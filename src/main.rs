@@ -1,3 +1,7 @@
 //! The `streamgate` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    streamgate::cli::main()
+}

@@ -9,11 +9,68 @@
 //! with the route's overrides; its [`Timeouts`] are the global ones, overridden by its cluster,
 //! overridden by the route. No code on the request path asks "which level wins?".
 
+mod build;
+mod check;
+mod environment;
+mod error;
+mod file;
+mod later;
+mod place;
+pub mod raw;
+mod reader;
+mod schema;
+mod tree;
+pub mod units;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use environment::Environment;
+pub use error::{Problem, Problems};
+pub use file::load;
+pub use place::Inactive;
+pub use schema::schema_json;
+
+/// A configuration that may be put in force, and what there is to say about it.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Settings that were accepted but do nothing in this release.
+    pub inactive: Vec<Inactive>,
+    /// What works but is hardly meant.
+    pub warnings: Vec<Problem>,
+}
+
+impl Config {
+    /// Parses and checks the text of a configuration file.
+    ///
+    /// # Errors
+    /// Every problem of the text at once; of a text that is no YAML, the first.
+    pub fn parse(text: &str, environment: &Environment) -> Result<Loaded, Problems> {
+        let tree = tree::parse(text)?;
+        let report = place::Report::default();
+        let root = place::At::root(&report, &tree);
+        let mut config = None;
+        if check::check(&root) {
+            let file: raw::File = reader::read(&root);
+            later::check(&root);
+            config = Some(build::config(&file, &root, environment));
+        }
+        report.settle(config)
+    }
+
+    /// The same for bytes as they come from a file.
+    ///
+    /// # Errors
+    /// Also when the bytes are not UTF-8, or more than 4 MiB.
+    pub fn parse_bytes(bytes: &[u8], environment: &Environment) -> Result<Loaded, Problems> {
+        Self::parse(tree::decode(bytes)?, environment)
+    }
+}
 
 /// One configuration file, validated.
 #[derive(Debug, Clone)]

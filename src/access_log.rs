@@ -1,0 +1,333 @@
+//! The access log: one line for each exchange.
+//!
+//! Lines go through a bounded channel to a thread of their own: a blocked pipe or a full disk must
+//! not stop a stream. What does not fit is dropped and counted.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Write};
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::config::{AccessTarget, LogFormat};
+use crate::outcome::{Outcome, Phase};
+use crate::usage::{Source, Usage};
+
+/// Lines that may wait to be written.
+const WAITING_MAX: usize = 8192;
+
+/// Longest text of a client that is logged, in bytes.
+const TEXT_MAX: usize = 256;
+
+/// The facts of one exchange. Documented for operators in docs/access-log.md.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// When it arrived.
+    pub time: SystemTime,
+    /// Its request id.
+    pub request_id: String,
+    /// The client's address.
+    pub client: Option<IpAddr>,
+    /// HTTP method.
+    pub method: String,
+    /// Raw path, without the query.
+    pub path: String,
+    /// Name of the route.
+    pub route: Option<Arc<str>>,
+    /// Name of the cluster.
+    pub cluster: Option<Arc<str>>,
+    /// Name of the last backend it was tried on.
+    pub backend: Option<Arc<str>>,
+    /// Attempts in all.
+    pub attempts: usize,
+    /// Status the client saw; 0 for none.
+    pub status: u16,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Where it was when it ended.
+    pub phase: Phase,
+    /// `error.code` of what the client was told.
+    pub error: Option<&'static str>,
+    /// The answer was an event stream.
+    pub streaming: bool,
+    /// The client's model name.
+    pub model: Option<String>,
+    /// Arrival to first data event.
+    pub first_event: Option<Duration>,
+    /// Arrival to first token.
+    pub first_token: Option<Duration>,
+    /// Arrival to end.
+    pub total: Duration,
+    /// Data events.
+    pub events: u64,
+    /// Body bytes given to the client.
+    pub bytes: u64,
+    /// Tokens, and how they are known.
+    pub usage: Option<(Usage, Source)>,
+    /// Client gone to engine's connection closed.
+    pub cancel: Option<Duration>,
+    /// The engine's own request id.
+    pub upstream_id: Option<String>,
+    /// The configuration it lived by.
+    pub generation: u64,
+    /// Time that writes were blocked on the client.
+    pub stalled: Duration,
+    /// A dead pooled connection was replaced.
+    pub resent: bool,
+    /// Heartbeats given to the client.
+    pub heartbeats: u64,
+}
+
+impl Line {
+    /// The fields, in their documented order.
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        let millis = |time: Option<Duration>| time.map(|time| (time.as_secs_f64() * 1e6).round() / 1e3);
+        let usage = self.usage.map(|(usage, source)| {
+            json!({
+                "prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached,
+                "reasoning": usage.reasoning, "source": source.label(),
+            })
+        });
+        vec![
+            ("time", json!(timestamp(self.time))),
+            ("request_id", json!(self.request_id)),
+            ("client", json!(self.client)),
+            ("method", json!(short(&self.method))),
+            ("path", json!(short(&self.path))),
+            ("route", json!(self.route.as_deref())),
+            ("cluster", json!(self.cluster.as_deref())),
+            ("backend", json!(self.backend.as_deref())),
+            ("attempts", json!(self.attempts)),
+            ("status", json!(self.status)),
+            ("outcome", json!(self.outcome.as_str())),
+            ("phase", json!(self.phase.as_str())),
+            ("error", json!(self.error)),
+            ("streaming", json!(self.streaming)),
+            ("model", json!(self.model.as_deref().map(short))),
+            ("first_event_ms", json!(millis(self.first_event))),
+            ("first_token_ms", json!(millis(self.first_token))),
+            ("total_ms", json!(millis(Some(self.total)))),
+            ("events", json!(self.events)),
+            ("bytes", json!(self.bytes)),
+            ("usage", json!(usage)),
+            ("cancel_ms", json!(millis(self.cancel))),
+            ("stalled_ms", json!(millis(Some(self.stalled)))),
+            ("heartbeats", json!(self.heartbeats)),
+            ("resent", json!(self.resent)),
+            ("upstream_id", json!(self.upstream_id.as_deref().map(short))),
+            ("generation", json!(self.generation)),
+        ]
+    }
+
+    /// The line as it is written, without its end.
+    pub fn render(&self, format: LogFormat) -> String {
+        let fields = self.fields();
+        match format {
+            LogFormat::Json => serde_json::to_string(&Object(&fields)).unwrap_or_default(),
+            LogFormat::Text => {
+                let mut text = String::new();
+                for (name, value) in &fields {
+                    pair(&mut text, name, value);
+                }
+                text
+            }
+        }
+    }
+}
+
+/// Fields as one JSON object, in their order.
+struct Object<'a>(&'a [(&'static str, Value)]);
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// ` key=value`; an absent value is left out, a text that could be mistaken is quoted as JSON.
+fn pair(text: &mut String, name: &str, value: &Value) {
+    let plain = match value {
+        Value::Null => return,
+        Value::Object(inner) => {
+            for (key, value) in inner {
+                pair(text, &format!("{name}.{key}"), value);
+            }
+            return;
+        }
+        Value::String(word) if is_plain(word) => word.clone(),
+        other => other.to_string(),
+    };
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    text.extend([name, "=", &plain]);
+}
+
+fn is_plain(word: &str) -> bool {
+    !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'=' | b'\\'))
+}
+
+fn short(text: &str) -> &str {
+    let mut end = text.len().min(TEXT_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// RFC 3339 in UTC with milliseconds.
+fn timestamp(time: SystemTime) -> String {
+    jiff::Timestamp::try_from(time).map_or_else(|_| "-".to_owned(), |time| format!("{time:.3}"))
+}
+
+/// Where the lines go.
+#[derive(Debug)]
+pub struct AccessLog {
+    format: LogFormat,
+    sender: Mutex<Option<SyncSender<String>>>,
+    dropped: Arc<AtomicU64>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl AccessLog {
+    /// Opens the log.
+    ///
+    /// # Errors
+    /// The file cannot be opened for appending.
+    pub fn open(target: &AccessTarget, format: LogFormat) -> io::Result<Self> {
+        let output: Option<Box<dyn Write + Send>> = match target {
+            AccessTarget::None => None,
+            AccessTarget::Stdout => Some(Box::new(io::stdout())),
+            AccessTarget::Stderr => Some(Box::new(io::stderr())),
+            AccessTarget::File(path) => Some(Box::new(append(path)?)),
+        };
+        let dropped = Arc::new(AtomicU64::new(0));
+        let Some(output) = output else {
+            return Ok(Self { format, sender: Mutex::new(None), dropped, writer: Mutex::new(None) });
+        };
+        let (sender, receiver) = sync_channel(WAITING_MAX);
+        let writer = std::thread::Builder::new().name("access-log".into()).spawn({
+            let dropped = Arc::clone(&dropped);
+            move || write_all(&receiver, output, &dropped)
+        })?;
+        Ok(Self { format, sender: Mutex::new(Some(sender)), dropped, writer: Mutex::new(Some(writer)) })
+    }
+
+    /// Writes a line, or drops it when too many wait.
+    pub fn write(&self, line: &Line) {
+        if let Some(sender) = &*self.sender.lock() {
+            if sender.try_send(line.render(self.format)).is_err() {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Lines dropped so far.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Writes what waits and closes. Later lines are dropped.
+    pub fn close(&self) {
+        self.sender.lock().take();
+        if let Some(writer) = self.writer.lock().take() {
+            if writer.join().is_err() {
+                log::error!("the access log's writer has panicked");
+            }
+        }
+    }
+}
+
+fn append(path: &Path) -> io::Result<std::fs::File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Writes lines as they come and flushes when none waits.
+fn write_all(receiver: &Receiver<String>, output: Box<dyn Write + Send>, dropped: &AtomicU64) {
+    let mut output = BufWriter::new(output);
+    let mut write = |line: String| {
+        if writeln!(output, "{line}").is_err() {
+            dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        loop {
+            match receiver.try_recv() {
+                Ok(line) if writeln!(output, "{line}").is_err() => {
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(_) => {}
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+            }
+        }
+        if output.flush().is_err() {
+            dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    while let Ok(line) = receiver.recv() {
+        write(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Line {
+        Line {
+            time: SystemTime::UNIX_EPOCH + Duration::from_millis(1_234),
+            request_id: "r1".into(),
+            client: Some([127, 0, 0, 1].into()),
+            method: "POST".into(),
+            path: "/v1/chat/completions".into(),
+            route: Some("chat".into()),
+            cluster: Some("qwen".into()),
+            backend: Some("gpu-1".into()),
+            attempts: 1,
+            status: 200,
+            outcome: Outcome::Completed,
+            phase: Phase::Stream,
+            error: None,
+            streaming: true,
+            model: Some("evil\" outcome=completed\nmodel".into()),
+            first_event: Some(Duration::from_micros(1_500)),
+            first_token: None,
+            total: Duration::from_millis(20),
+            events: 3,
+            bytes: 99,
+            usage: Some((Usage { completion: Some(2), ..Usage::default() }, Source::Reported)),
+            cancel: None,
+            upstream_id: None,
+            generation: 1,
+            stalled: Duration::ZERO,
+            resent: false,
+            heartbeats: 0,
+        }
+    }
+
+    #[test]
+    fn json_lines_have_every_field_and_stay_one_line() {
+        let text = line().render(LogFormat::Json);
+        assert!(!text.contains('\n'));
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["time"], "1970-01-01T00:00:01.234Z");
+        assert_eq!(value["first_event_ms"], 1.5);
+        assert_eq!(value["usage"]["completion"], 2);
+        assert_eq!(value["model"], "evil\" outcome=completed\nmodel");
+    }
+
+    #[test]
+    fn nothing_a_client_writes_breaks_a_text_line() {
+        let text = line().render(LogFormat::Text);
+        assert!(!text.contains('\n'));
+        assert!(text.contains(r#"model="evil\" outcome=completed\nmodel""#), "{text}");
+        assert!(text.contains("usage.completion=2"));
+    }
+}

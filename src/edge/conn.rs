@@ -1,0 +1,306 @@
+//! One client connection: knows whether its client takes what we write.
+//!
+//! The hard idea: a write that has not finished is no proof of a stalled client. The kernel reports a
+//! socket writable only when a third of its buffer is free, so a reader of 1 KB/s blocks one write for
+//! a minute and is healthy all the while. Progress is what the client's side has *acknowledged*
+//! (`tcpi_bytes_acked` of `TCP_INFO`, tcp(7)); while a write is blocked it is looked at a few times per
+//! `write_stall`, and only a span with no acknowledged byte cuts the client.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use pingora::protocols::l4::ext::set_snd_buf;
+use pingora::protocols::raw_connect::ProxyDigest;
+use pingora::protocols::{
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
+    TimingDigest, UniqueID, UniqueIDType,
+};
+use pingora_http::ResponseHeader;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// Looks per `write_stall`: a client is cut after one to one and a quarter of it.
+const LOOKS: u32 = 4;
+
+/// `write_stall` of answers that belong to no route (errors of the head, for instance).
+const DEFAULT_STALL: Duration = Duration::from_secs(30);
+
+/// Why a blocked write was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// No byte was acknowledged for `write_stall`.
+    Stalled,
+    /// The exchange's total deadline passed.
+    Total,
+}
+
+/// What a connection and the exchanges on it tell each other.
+#[derive(Debug)]
+pub struct Client {
+    limits: Mutex<Limits>,
+    gone: OnceLock<Instant>,
+    cut: AtomicU8,
+    blocked_micros: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    stall: Duration,
+    total_at: Option<Instant>,
+    /// Size asked for the socket's send buffer; `None` = as it is.
+    window: Option<usize>,
+}
+
+const IDLE: Limits = Limits { stall: DEFAULT_STALL, total_at: None, window: None };
+
+impl Client {
+    fn new() -> Self {
+        Self {
+            limits: Mutex::new(IDLE),
+            gone: OnceLock::new(),
+            cut: AtomicU8::new(0),
+            blocked_micros: AtomicU64::new(0),
+        }
+    }
+
+    /// The client of a Pingora digest, if its connection is one of ours.
+    pub fn of(digest: Option<&ProxyDigest>) -> Option<&Arc<Self>> {
+        digest?.user_data.as_ref()?.downcast_ref()
+    }
+
+    /// Sets the limits of the writes of one exchange: how long the client may acknowledge nothing, when
+    /// the exchange must be over, and how many bytes the socket may hold.
+    pub fn limit(&self, stall: Duration, total_at: Instant, window: usize) {
+        *self.limits.lock() = Limits { stall, total_at: Some(total_at), window: Some(window) };
+    }
+
+    /// Back to the limits of a connection without an exchange.
+    pub fn unlimit(&self) {
+        *self.limits.lock() = IDLE;
+    }
+
+    /// When its end or reset was seen.
+    pub fn gone(&self) -> Option<Instant> {
+        self.gone.get().copied()
+    }
+
+    /// Why a write to it was given up, if one was.
+    pub fn cut(&self) -> Option<Cut> {
+        match self.cut.load(Ordering::Relaxed) {
+            1 => Some(Cut::Stalled),
+            2 => Some(Cut::Total),
+            _ => None,
+        }
+    }
+
+    /// Takes the time that writes have been blocked on the client since the last call.
+    pub fn take_blocked(&self) -> Duration {
+        Duration::from_micros(self.blocked_micros.swap(0, Ordering::Relaxed))
+    }
+
+    fn set_cut(&self, cut: Cut) {
+        self.cut.store(if cut == Cut::Stalled { 1 } else { 2 }, Ordering::Relaxed);
+    }
+
+    fn mark_gone(&self, now: Instant) {
+        self.gone.get_or_init(|| now);
+    }
+}
+
+/// A client connection that Pingora reads and writes through.
+pub(super) struct Conn {
+    inner: Stream,
+    client: Arc<Client>,
+    digest: Arc<ProxyDigest>,
+    socket: Option<Arc<SocketDigest>>,
+    blocked: Option<Blocked>,
+    /// Bytes the socket's send buffer was last sized for.
+    window: Option<usize>,
+}
+
+/// A write that waits for the client.
+struct Blocked {
+    since: Instant,
+    acked: Option<u64>,
+    progress: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Conn {
+    pub(super) fn new(inner: Stream) -> Self {
+        let client = Arc::new(Client::new());
+        let head = ResponseHeader::build(200, Some(0)).expect("200 is a status");
+        let digest = Arc::new(ProxyDigest::new(Box::new(head), Some(Box::new(Arc::clone(&client)))));
+        let socket = inner.get_socket_digest();
+        Self { inner, client, digest, socket, blocked: None, window: None }
+    }
+
+    /// Sizes the socket's buffer by the window of the exchange, when it has changed.
+    fn fit(&mut self) {
+        let wanted = self.client.limits.lock().window;
+        if wanted.is_some() && wanted != self.window {
+            self.window = wanted;
+            if let Some(Err(error)) = wanted.map(|window| set_snd_buf(self.inner.id(), window)) {
+                log::debug!("the send buffer could not be sized: {error}");
+            }
+        }
+    }
+
+    fn acked(&self) -> Option<u64> {
+        self.socket.as_ref()?.tcp_info().map(|info| info.tcpi_bytes_acked)
+    }
+
+    /// Passes a write's result through, and ends one that the client has let stall.
+    fn watch<T>(&mut self, poll: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        match poll {
+            Poll::Ready(result) => {
+                if let Some(blocked) = self.blocked.take() {
+                    let micros = u64::try_from(blocked.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+                    self.client.blocked_micros.fetch_add(micros, Ordering::Relaxed);
+                }
+                if result.is_err() {
+                    self.client.mark_gone(Instant::now());
+                }
+                Poll::Ready(result)
+            }
+            Poll::Pending => match self.poll_stall(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(cut) => {
+                    self.client.set_cut(cut);
+                    Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+                }
+            },
+        }
+    }
+
+    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
+        let limits = *self.client.limits.lock();
+        let now = Instant::now();
+        let acked = self.acked();
+        let blocked = self.blocked.get_or_insert_with(|| Blocked {
+            since: now,
+            acked,
+            progress: now,
+            timer: Box::pin(tokio::time::sleep_until(now.into())),
+        });
+        if acked > blocked.acked {
+            blocked.acked = acked;
+            blocked.progress = now;
+        }
+        loop {
+            let now = Instant::now();
+            if limits.total_at.is_some_and(|at| now >= at) {
+                return Poll::Ready(Cut::Total);
+            }
+            let stalled_at = blocked.progress + limits.stall;
+            if now >= stalled_at {
+                return Poll::Ready(Cut::Stalled);
+            }
+            let look = (now + limits.stall / LOOKS).min(stalled_at);
+            let next = limits.total_at.map_or(look, |at| look.min(at));
+            blocked.timer.as_mut().reset(next.into());
+            if blocked.timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl AsyncRead for Conn {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(cx, buf);
+        let ended = match &read {
+            Poll::Ready(Ok(())) => buf.filled().len() == before && buf.remaining() > 0,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if ended {
+            self.client.mark_gone(Instant::now());
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Conn {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.fit();
+        let write = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.watch(write, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.fit();
+        let write = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.watch(write, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flush = Pin::new(&mut self.inner).poll_flush(cx);
+        self.watch(flush, cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+impl std::fmt::Debug for Conn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conn").field("client", &self.client).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Shutdown for Conn {
+    async fn shutdown(&mut self) {
+        self.inner.shutdown().await;
+    }
+}
+
+impl UniqueID for Conn {
+    fn id(&self) -> UniqueIDType {
+        self.inner.id()
+    }
+}
+
+impl Ssl for Conn {}
+
+impl Peek for Conn {}
+
+impl GetTimingDigest for Conn {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.inner.get_timing_digest()
+    }
+}
+
+impl GetProxyDigest for Conn {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        Some(Arc::clone(&self.digest))
+    }
+}
+
+impl GetSocketDigest for Conn {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.socket.clone()
+    }
+}

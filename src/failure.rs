@@ -1,0 +1,94 @@
+//! What an upstream did wrong, seen from one attempt.
+//!
+//! A [`Failure`] knows nothing of HTTP statuses: [`crate::rejection`] turns it into what the client
+//! is told, [`crate::retry`] decides whether another node may try, [`crate::outcome`] how the
+//! exchange is counted.
+
+use crate::outcome::Outcome;
+use crate::rejection::Rejection;
+
+/// Why an attempt ended without its whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// Refused, unreachable, or closed before the handshake was done.
+    #[error("the backend could not be reached")]
+    Connect,
+    /// No connection within `timeouts.connect`.
+    #[error("connecting to the backend timed out")]
+    ConnectTimeout,
+    /// No data event within `timeouts.first_event`.
+    #[error("the backend sent no event in time")]
+    FirstEventTimeout,
+    /// No whole answer within `timeouts.unary`.
+    #[error("the backend did not answer in time")]
+    UnaryTimeout,
+    /// No data event for `timeouts.idle`.
+    #[error("the backend went silent in the middle of its answer")]
+    IdleTimeout,
+    /// `timeouts.total` has passed.
+    #[error("the request took longer than is allowed in total")]
+    TotalTimeout,
+    /// Reset, or closed before the answer was complete.
+    #[error("the backend closed the connection before its answer was complete")]
+    Disconnected,
+    /// What came was not HTTP, or HTTP we refuse (an unasked 101, endless interim answers).
+    #[error("the backend answered with something that is not HTTP")]
+    NotHttp,
+    /// An answer with this status, where a success was needed.
+    #[error("the backend answered with status {0}")]
+    Status(u16),
+    /// This gateway is shutting down and its time to drain is over.
+    #[error("the gateway is shutting down")]
+    ShuttingDown,
+}
+
+impl Failure {
+    /// What the client is told of it, as a status or as an error event.
+    pub fn rejection(self) -> Rejection {
+        match self {
+            Self::Connect => Rejection::UpstreamUnreachable,
+            Self::ConnectTimeout => Rejection::ConnectTimeout,
+            Self::FirstEventTimeout => Rejection::FirstEventTimeout,
+            Self::UnaryTimeout => Rejection::UnaryTimeout,
+            Self::IdleTimeout => Rejection::IdleTimeout,
+            Self::TotalTimeout => Rejection::TotalTimeout,
+            Self::Disconnected => Rejection::UpstreamDisconnected,
+            Self::NotHttp => Rejection::UpstreamNotHttp,
+            Self::Status(status) => Rejection::UpstreamStatus(status),
+            Self::ShuttingDown => Rejection::ShuttingDown,
+        }
+    }
+
+    /// How an exchange that ended with it is counted.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::ConnectTimeout
+            | Self::FirstEventTimeout
+            | Self::UnaryTimeout
+            | Self::IdleTimeout
+            | Self::TotalTimeout => Outcome::Timeout,
+            Self::Connect | Self::Disconnected | Self::NotHttp | Self::Status(_) => Outcome::UpstreamError,
+            Self::ShuttingDown => Outcome::Shutdown,
+        }
+    }
+
+    /// A label for metrics: one word, from this list only.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::FirstEventTimeout => "first_event_timeout",
+            Self::UnaryTimeout => "unary_timeout",
+            Self::IdleTimeout => "idle_timeout",
+            Self::TotalTimeout => "total_timeout",
+            Self::Disconnected => "disconnected",
+            Self::NotHttp => "not_http",
+            Self::Status(429) => "status_429",
+            Self::Status(502) => "status_502",
+            Self::Status(503) => "status_503",
+            Self::Status(504) => "status_504",
+            Self::Status(_) => "status",
+            Self::ShuttingDown => "shutting_down",
+        }
+    }
+}

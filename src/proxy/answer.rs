@@ -1,0 +1,108 @@
+//! The answer on its way to the client: how its chunks are treated, and what was seen of it.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::stream::Stream;
+use crate::openai;
+use crate::usage::{Source, Usage};
+
+/// Most bytes of a JSON answer that are kept to read its usage; a longer one passes unobserved.
+const OBSERVED_MAX: usize = 64 * 1024;
+
+/// How the body is treated.
+#[derive(Default)]
+pub(super) enum Mode {
+    /// Chunks pass as they are.
+    #[default]
+    Pass,
+    /// A JSON answer: chunks pass, and a copy is kept to be read at the end.
+    Observe(Vec<u8>),
+    /// An event stream: whole events pass.
+    Reframe(Box<Stream>),
+}
+
+/// The answer on its way.
+#[derive(Default)]
+pub(super) struct Answer {
+    /// How its body is treated.
+    pub(super) mode: Mode,
+    /// Body bytes given to the client.
+    pub(super) bytes: u64,
+    /// The engine's own request id.
+    pub(super) upstream_id: Option<String>,
+    /// What a JSON answer said.
+    unary: Option<openai::Seen>,
+}
+
+impl Answer {
+    /// Whether it is an event stream.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.mode, Mode::Reframe(_))
+    }
+
+    /// Notes a chunk of a body that is not reframed.
+    pub(super) fn note(&mut self, chunk: Option<&Bytes>, end: bool) {
+        if let Mode::Observe(kept) = &mut self.mode {
+            let fits = chunk.is_none_or(|chunk| kept.len() + chunk.len() <= OBSERVED_MAX);
+            if !fits {
+                self.mode = Mode::Pass;
+                return;
+            }
+            kept.extend_from_slice(chunk.map_or(&[], |chunk| &chunk[..]));
+            if end {
+                self.unary = Some(openai::observe_unary(kept));
+                self.mode = Mode::Pass;
+            }
+        }
+    }
+
+    /// What has been seen of it.
+    pub(super) fn seen(&self) -> Option<&openai::Seen> {
+        match &self.mode {
+            Mode::Reframe(stream) => Some(stream.observer.seen()),
+            _ => self.unary.as_ref(),
+        }
+    }
+
+    /// Usage, and how it is known.
+    pub(super) fn usage(&self) -> Option<(Usage, Source)> {
+        match &self.mode {
+            Mode::Reframe(stream) => stream.observer.usage(),
+            _ => self.unary.as_ref().and_then(|seen| seen.usage),
+        }
+    }
+
+    /// Data events given to the client.
+    pub(super) fn events(&self) -> u64 {
+        match &self.mode {
+            Mode::Reframe(stream) => stream.observer.data_events(),
+            _ => 0,
+        }
+    }
+
+    /// Heartbeats given to the client.
+    pub(super) fn heartbeats(&self) -> u64 {
+        match &self.mode {
+            Mode::Reframe(stream) => stream.heartbeats,
+            _ => 0,
+        }
+    }
+
+    /// When the first data event went by.
+    pub(super) fn first_event(&self) -> Option<Instant> {
+        match &self.mode {
+            Mode::Reframe(stream) => stream.first_event,
+            _ => None,
+        }
+    }
+
+    /// When the first token went by.
+    pub(super) fn first_token(&self) -> Option<Instant> {
+        match &self.mode {
+            Mode::Reframe(stream) => stream.first_token,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Reading the request body: whole, bounded, accounted, and before any backend is touched.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use pingora::{Error, Result};
+use pingora_proxy::Session;
+
+use crate::drain::Drain;
+use crate::ledger::{Ledger, Reservation};
+use crate::rejection::Rejection;
+use crate::upstream::Body;
+
+/// Bytes reserved at first for a body that announces more: a client must send before it costs.
+const FIRST: u64 = 256 * 1024;
+
+/// How long, and how long without a byte, an unread body is drained before the connection is closed:
+/// closing at once would reset it, and the client might never see the answer (RFC 9112, 9.6).
+const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_SILENCE: Duration = Duration::from_secs(1);
+
+/// Why there is no body.
+pub(super) enum NoBody {
+    /// The client is told.
+    Rejected(Rejection),
+    /// The client is gone.
+    Lost(Box<Error>),
+}
+
+impl From<Rejection> for NoBody {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
+    }
+}
+
+/// Bounds of one body.
+pub(super) struct Bounds {
+    /// Most bytes.
+    pub(super) limit: u64,
+    /// Time for all of it.
+    pub(super) timeout: Duration,
+}
+
+/// Reads the whole body. `100 Continue` is sent first where the client waits for it.
+pub(super) async fn read(
+    session: &mut Session,
+    bounds: Bounds,
+    ledger: &Arc<Ledger>,
+    drain: &Arc<Drain>,
+) -> Result<Body, NoBody> {
+    let announced = content_length(session);
+    if announced.is_some_and(|length| length > bounds.limit) {
+        return Err(Rejection::BodyTooLarge { limit: bounds.limit }.into());
+    }
+    if expects_continue(session)? {
+        session.set_close_on_response_before_downstream_finish(false);
+        session.write_continue_response().await.map_err(NoBody::Lost)?;
+    }
+    let mut cut = drain.cut_signal();
+    tokio::select! {
+        read = tokio::time::timeout(bounds.timeout, collect(session, announced, bounds.limit, ledger)) => {
+            read.unwrap_or_else(|_| Err(Rejection::RequestTimeout.into()))
+        }
+        () = std::future::poll_fn(|cx| cut.poll(cx)) => Err(Rejection::ShuttingDown.into()),
+    }
+}
+
+async fn collect(
+    session: &mut Session,
+    announced: Option<u64>,
+    limit: u64,
+    ledger: &Arc<Ledger>,
+) -> Result<Body, NoBody> {
+    let mut held = ledger.open();
+    let first = reserve(&mut held, announced.unwrap_or(0).min(FIRST))?;
+    let mut bytes = BytesMut::with_capacity(first);
+    let mut reserved = first as u64;
+    while let Some(chunk) = session.downstream_session.read_request_body().await.map_err(NoBody::Lost)? {
+        let length = (bytes.len() + chunk.len()) as u64;
+        if length > limit {
+            return Err(Rejection::BodyTooLarge { limit }.into());
+        }
+        if length > reserved {
+            // A known length is reserved whole from here on; an unknown one grows by doubling.
+            let wanted = announced.unwrap_or_else(|| (length * 2).min(limit)).max(length);
+            bytes.reserve(reserve(&mut held, wanted - reserved)? + chunk.len());
+            reserved = wanted;
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Body { bytes: bytes.freeze(), held: Arc::new(held) })
+}
+
+fn reserve(held: &mut Reservation, bytes: u64) -> Result<usize, NoBody> {
+    if held.grow(bytes) {
+        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+    } else {
+        Err(Rejection::Overloaded.into())
+    }
+}
+
+/// Reads on for a while what a refused client still sends.
+pub(super) async fn linger(session: &mut Session) {
+    if session.downstream_session.is_body_done() {
+        return;
+    }
+    let reading = async {
+        loop {
+            let read = session.downstream_session.read_request_body();
+            match tokio::time::timeout(DRAIN_SILENCE, read).await {
+                Ok(Ok(Some(_))) => {}
+                Ok(Ok(None) | Err(_)) | Err(_) => return,
+            }
+        }
+    };
+    if tokio::time::timeout(DRAIN, reading).await.is_err() {
+        log::debug!("a refused client still sends; its connection is closed");
+    }
+}
+
+fn content_length(session: &Session) -> Option<u64> {
+    let value = session.req_header().headers.get(http::header::CONTENT_LENGTH)?;
+    value.to_str().ok()?.parse().ok()
+}
+
+/// Whether the client waits for `100 Continue`. Any other expectation is one we cannot meet
+/// (RFC 9110, 10.1.1).
+pub(super) fn expects_continue(session: &Session) -> Result<bool, Rejection> {
+    match session.req_header().headers.get(http::header::EXPECT) {
+        None => Ok(false),
+        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
+        Some(_) => Err(Rejection::ExpectationFailed),
+    }
+}

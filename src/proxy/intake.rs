@@ -1,0 +1,174 @@
+//! From the first byte of a request to "this goes to that cluster": everything that is decided before
+//! a backend is touched.
+
+use pingora::protocols::l4::socket::SocketAddr;
+use pingora::{Error, Result};
+use pingora_proxy::Session;
+
+use super::body::{self, Bounds, NoBody};
+use super::exchange::Exchange;
+use super::models;
+use super::respond::Reply;
+use super::shared::Shared;
+use crate::config::{Action, Fixed, HalfClose, Route, Streaming};
+use crate::edge::Client;
+use crate::openai::{patch, request};
+use crate::rejection::Rejection;
+use crate::request_id;
+use crate::route::{self, ByHead};
+use crate::upstream::Body;
+
+/// What becomes of a request.
+pub(super) enum Intake {
+    /// It goes to the exchange's cluster.
+    Proxy,
+    /// We answer it.
+    Reply(Reply),
+    /// We refuse it.
+    Reject(Rejection),
+}
+
+/// Takes a request in.
+///
+/// # Errors
+/// The client left while its body was read.
+pub(super) async fn take(shared: &Shared, session: &mut Session, exchange: &mut Exchange) -> Result<Intake> {
+    note_head(shared, session, exchange);
+    match decide(shared, session, exchange).await {
+        Ok(intake) => Ok(intake),
+        Err(NoBody::Rejected(rejection)) => Ok(Intake::Reject(rejection)),
+        Err(NoBody::Lost(error)) => Err(down(error)),
+    }
+}
+
+fn down(mut error: Box<Error>) -> Box<Error> {
+    error.as_down();
+    error
+}
+
+async fn decide(shared: &Shared, session: &mut Session, exchange: &mut Exchange) -> Result<Intake, NoBody> {
+    body::expects_continue(session)?;
+    let candidates =
+        match route::by_head(&exchange.snapshot.routes, &exchange.request.path, &exchange.request.method) {
+            ByHead::Candidates(candidates) => candidates,
+            ByHead::OtherMethod { allow } if exchange.request.method == "OPTIONS" => {
+                return Ok(Intake::Reply(Reply::options(allow)));
+            }
+            ByHead::OtherMethod { allow } => return Err(Rejection::MethodNotAllowed { allow }.into()),
+            ByHead::Unknown => {
+                return models::reply(
+                    &exchange.snapshot.routes,
+                    &exchange.request.method,
+                    &exchange.request.path,
+                )
+                .map(Intake::Reply)
+                .map_err(NoBody::from);
+            }
+        };
+    let bounds = Bounds {
+        limit: candidates.iter().map(|route| route.body_bytes).max().unwrap_or(0),
+        timeout: exchange.snapshot.server.request.body_timeout,
+    };
+    let mut body = body::read(session, bounds, &shared.ledger, &shared.drain).await?;
+    let peek = peek(session, &body)?;
+    let model = peek.as_ref().and_then(|peek| peek.model.as_ref()).map(|model| model.value.clone());
+    let streaming = peek.as_ref().and_then(|peek| peek.stream).unwrap_or(false);
+    exchange.request.model.clone_from(&model);
+    exchange.request.streaming = streaming;
+    // A body that is not JSON is routed by its path alone.
+    let route = match &peek {
+        Some(_) => {
+            route::by_model(&candidates, model.as_deref()).ok_or(Rejection::ModelNotFound { model })?
+        }
+        None => &candidates[0],
+    };
+    exchange.route = Some(std::sync::Arc::clone(route));
+    if body.bytes.len() as u64 > route.body_bytes {
+        return Err(Rejection::BodyTooLarge { limit: route.body_bytes }.into());
+    }
+    if route.streaming == Streaming::Required && !streaming {
+        let message = "this path only streams: send \"stream\": true";
+        return Err(Rejection::invalid(message, Some("stream")).into());
+    }
+    if let Some(peek) = &peek {
+        apply_alias(route, peek, &mut body);
+    }
+    match &route.action {
+        Action::Respond(fixed) => Ok(Intake::Reply(fixed_reply(fixed))),
+        Action::Proxy(_) => {
+            exchange.cluster = exchange.snapshot.cluster_of(route).cloned();
+            exchange.request.body = Some(body);
+            Ok(Intake::Proxy)
+        }
+    }
+}
+
+/// Everything the head alone says.
+fn note_head(shared: &Shared, session: &mut Session, exchange: &mut Exchange) {
+    let head = session.req_header();
+    let given = head.headers.get("x-request-id").and_then(|id| id.to_str().ok());
+    exchange.id =
+        given.filter(|id| request_id::is_well_formed(id)).map_or_else(|| shared.ids.next(), str::to_owned);
+    exchange.request.method = head.method.as_str().to_owned();
+    exchange.request.path = raw_path(session).to_owned();
+    exchange.request.client = session.client_addr().and_then(SocketAddr::as_inet).map(|addr| addr.ip());
+    let digest = session.downstream_session.digest().and_then(|digest| digest.proxy_digest.as_deref());
+    exchange.client = Client::of(digest).cloned();
+    if let Some(client) = &exchange.client {
+        client.unlimit();
+    }
+    if shared.drain.is_leaving() {
+        session.set_keepalive(None);
+    }
+}
+
+/// The path as the client wrote it, without the query.
+pub(super) fn raw_path(session: &Session) -> &str {
+    let target = std::str::from_utf8(session.req_header().raw_path()).unwrap_or("");
+    target.split('?').next().unwrap_or(target)
+}
+
+/// Reads the fields that are acted on. `None` for a body that is not JSON by its declared type, or
+/// no body at all.
+fn peek(session: &Session, body: &Body) -> Result<Option<request::Peek>, Rejection> {
+    if body.bytes.is_empty() || is_opaque(session) {
+        return Ok(None);
+    }
+    match request::peek(&body.bytes) {
+        Ok(peek) => Ok(Some(peek)),
+        Err(invalid) => Err(Rejection::invalid(invalid.to_string(), invalid.field())),
+    }
+}
+
+/// Bodies of these types are no JSON and pass byte for byte. A missing or wrong type of a JSON body
+/// (curl's default is a form's) is no reason to look away.
+fn is_opaque(session: &Session) -> bool {
+    let Some(kind) = session.req_header().headers.get(http::header::CONTENT_TYPE) else { return false };
+    let kind = kind.as_bytes().to_ascii_lowercase();
+    kind.starts_with(b"multipart/")
+        || kind.starts_with(b"audio/")
+        || kind.starts_with(b"application/octet-stream")
+}
+
+/// Puts the backend's name for the model in place of the client's.
+fn apply_alias(route: &Route, peek: &request::Peek, body: &mut Body) {
+    let alias = peek.model.as_ref().and_then(|model| Some((model, route.aliases.get(&model.value)?)));
+    if let Some((model, alias)) = alias {
+        body.bytes = patch::replace(&body.bytes, model.span.clone(), &patch::json_string(alias));
+    }
+}
+
+fn fixed_reply(fixed: &Fixed) -> Reply {
+    Reply::new(fixed.status, fixed.content_type.clone(), fixed.body.clone().into_bytes().into())
+}
+
+/// Applies what the route says of the client's connection.
+pub(super) fn bind_connection(session: &mut Session, exchange: &Exchange, route: &Route) {
+    if let Some(client) = &exchange.client {
+        let total_at = exchange.arrived + route.timeouts.total;
+        client.limit(route.stream.write_stall, total_at, route.stream.window);
+    }
+    if route.stream.half_close == HalfClose::Finish {
+        session.set_abort_on_close(false);
+    }
+}

@@ -1,0 +1,103 @@
+//! Answers of the gateway's own.
+
+use bytes::Bytes;
+use pingora::Result;
+use pingora_http::ResponseHeader;
+use pingora_proxy::Session;
+
+use super::body;
+use super::exchange::Exchange;
+use crate::openai::Dialect;
+use crate::outcome::Outcome;
+use crate::rejection::Rejection;
+
+/// A whole answer.
+pub(super) struct Reply {
+    status: u16,
+    content_type: String,
+    headers: Vec<(&'static str, String)>,
+    body: Bytes,
+}
+
+impl Reply {
+    /// An answer with a body.
+    pub(super) fn new(status: u16, content_type: impl Into<String>, body: Bytes) -> Self {
+        Self { status, content_type: content_type.into(), headers: Vec::new(), body }
+    }
+
+    /// `204 No Content` that lists the methods of a path.
+    pub(super) fn options(allow: String) -> Self {
+        let mut reply = Self::new(204, "", Bytes::new());
+        reply.headers.push(("allow", allow));
+        reply
+    }
+
+    /// The JSON error that says `rejection`.
+    pub(super) fn rejection(rejection: &Rejection) -> Self {
+        let body = Dialect::Other.error_body(
+            rejection.code(),
+            rejection.kind(),
+            &rejection.message(),
+            rejection.param(),
+        );
+        let mut reply = Self::new(rejection.status(), "application/json", body);
+        if let Some(after) = rejection.retry_after() {
+            reply.headers.push(("retry-after", after.as_secs().max(1).to_string()));
+        }
+        if let Rejection::MethodNotAllowed { allow } = rejection {
+            reply.headers.push(("allow", allow.clone()));
+        }
+        reply
+    }
+
+    fn head(&self, id: &str) -> Result<ResponseHeader> {
+        let mut head = ResponseHeader::build(self.status, Some(6 + self.headers.len()))?;
+        if self.status != 204 {
+            head.insert_header("content-type", &self.content_type)?;
+            head.insert_header("content-length", self.body.len().to_string())?;
+        }
+        for (name, value) in &self.headers {
+            head.insert_header(*name, value)?;
+        }
+        head.insert_header("x-request-id", id)?;
+        Ok(head)
+    }
+}
+
+/// Tells the client `rejection`.
+pub(super) async fn reject(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    rejection: &Rejection,
+) -> Result<()> {
+    exchange.end_with(rejection.outcome(), rejection);
+    send(session, exchange, Reply::rejection(rejection)).await
+}
+
+/// Sends an answer that completes the exchange.
+pub(super) async fn complete(session: &mut Session, exchange: &mut Exchange, reply: Reply) -> Result<()> {
+    exchange.end(Outcome::Completed, None);
+    send(session, exchange, reply).await
+}
+
+/// Sends `reply`. A connection with an unread body is not kept: its bytes must not be taken for the
+/// next request.
+pub(super) async fn send(session: &mut Session, exchange: &mut Exchange, reply: Reply) -> Result<()> {
+    let unread = !session.downstream_session.is_body_done();
+    if unread || exchange.is_leaving() {
+        session.set_keepalive(None);
+    }
+    exchange.ending.status = reply.status;
+    let is_head = session.req_header().method == http::Method::HEAD;
+    let has_body = !is_head && !reply.body.is_empty();
+    session.write_response_header(Box::new(reply.head(&exchange.id)?), !has_body).await?;
+    if has_body {
+        exchange.answer.bytes += reply.body.len() as u64;
+        session.write_response_body(Some(reply.body), true).await?;
+    }
+    // A client that waits for `100 Continue` sends nothing any more.
+    if unread && !matches!(body::expects_continue(session), Ok(true)) {
+        body::linger(session).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Which route a request takes: by raw path and method before its body is read, by model after.
+//!
+//! Default-deny: a path that no route names reaches no backend. Paths are compared as the client
+//! wrote them, byte for byte; nothing is decoded or normalised, so that no two readings of one path
+//! can exist.
+
+use std::sync::Arc;
+
+use crate::config::Route;
+
+/// What the head of a request alone decides.
+#[derive(Debug)]
+pub enum ByHead {
+    /// These routes have the path and take the method, in the order of the file. Never empty.
+    Candidates(Vec<Arc<Route>>),
+    /// The path is known; `allow` lists the methods it takes.
+    OtherMethod {
+        /// Value of the `Allow` header.
+        allow: String,
+    },
+    /// No route has the path.
+    Unknown,
+}
+
+/// Finds the routes for a raw path (without the query) and a method.
+pub fn by_head(routes: &[Arc<Route>], path: &str, method: &str) -> ByHead {
+    let on_path: Vec<&Arc<Route>> = routes.iter().filter(|route| has_path(route, path)).collect();
+    if on_path.is_empty() {
+        return ByHead::Unknown;
+    }
+    let candidates: Vec<Arc<Route>> = on_path
+        .iter()
+        .filter(|route| methods(route).contains(&method))
+        .map(|route| Arc::clone(route))
+        .collect();
+    if candidates.is_empty() {
+        ByHead::OtherMethod { allow: allow(&on_path) }
+    } else {
+        ByHead::Candidates(candidates)
+    }
+}
+
+/// The first candidate that serves `model`. A route without a model pattern serves any.
+pub fn by_model<'a>(candidates: &'a [Arc<Route>], model: Option<&str>) -> Option<&'a Arc<Route>> {
+    candidates.iter().find(|route| match (&route.model, model) {
+        (None, _) => true,
+        (Some(pattern), Some(model)) => glob(pattern, model),
+        (Some(_), None) => false,
+    })
+}
+
+/// Whether `text` matches `pattern`, in which `*` stands for any run of characters.
+///
+/// Linear in practice and never worse than `pattern * text`: on a mismatch only the last `*` is
+/// given one more character.
+pub fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut at, mut in_text) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while in_text < text.len() {
+        if pattern.get(at) == Some(&b'*') {
+            star = Some((at + 1, in_text));
+            at += 1;
+        } else if pattern.get(at) == Some(&text[in_text]) {
+            at += 1;
+            in_text += 1;
+        } else if let Some((after, taken)) = star {
+            star = Some((after, taken + 1));
+            at = after;
+            in_text = taken + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+fn has_path(route: &Route, path: &str) -> bool {
+    route.paths.iter().any(|pattern| match pattern.strip_suffix("/*") {
+        None => pattern == path,
+        Some(prefix) => path
+            .strip_prefix(prefix)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .is_some_and(|segment| !segment.is_empty() && !segment.contains('/') && plain(segment)),
+    })
+}
+
+/// A segment that every reader takes for the same one: no dot segment, nothing percent-encoded.
+fn plain(segment: &str) -> bool {
+    segment != "." && segment != ".." && !segment.contains(['%', '\\', ';'])
+}
+
+/// The methods a route takes: GET and POST unless it says otherwise, and HEAD where GET.
+fn methods(route: &Route) -> Vec<&str> {
+    let mut methods: Vec<&str> = if route.methods.is_empty() {
+        vec!["GET", "POST"]
+    } else {
+        route.methods.iter().map(String::as_str).collect()
+    };
+    if methods.contains(&"GET") && !methods.contains(&"HEAD") {
+        methods.push("HEAD");
+    }
+    methods
+}
+
+fn allow(routes: &[&Arc<Route>]) -> String {
+    let mut all: Vec<&str> = routes.iter().flat_map(|route| methods(route)).collect();
+    all.push("OPTIONS");
+    all.sort_unstable();
+    all.dedup();
+    all.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_whole_names() {
+        for (pattern, text, matches) in [
+            ("qwen*", "qwen3-32b", true),
+            ("qwen*", "qwen", true),
+            ("qwen*", "my-qwen", false),
+            ("*", "", true),
+            ("*-32b", "qwen3-32b", true),
+            ("q*n*b", "qwen3-32b", true),
+            ("q*n*b", "qwen3-32c", false),
+            ("exact", "exact", true),
+            ("exact", "exactly", false),
+            ("a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
+        ] {
+            assert_eq!(glob(pattern, text), matches, "{pattern} on {text}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Wiring: from a configuration to a gateway that listens, and from SIGTERM to the end.
+//!
+//! Pingora's `Service` accepts and serves; its `Server` is not used. That one sleeps through a fixed
+//! grace period however idle it is and then cuts streams without a word, where ours tells clients
+//! what happens (see `drain`).
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use pingora::apps::HttpServerOptions;
+use pingora::listeners::{ListenerConfig, TcpSocketOptions};
+use pingora::protocols::TcpKeepalive;
+use pingora::protocols::l4::stream::L4BufferSettings;
+use pingora::server::configuration::ServerConf;
+use pingora::services::Service as _;
+use pingora::services::listening::Service;
+use pingora_proxy::ProxyServiceBuilder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::access_log::AccessLog;
+use crate::admin::Admin;
+use crate::config::{Config, Server};
+use crate::drain::Drain;
+use crate::edge::{self, Bound};
+use crate::ledger::Ledger;
+use crate::metrics::Metrics;
+use crate::proxy::{Gateway, Shared};
+use crate::request_id;
+use crate::sim::Engine;
+use crate::snapshot::Snapshot;
+use crate::upstream::Connector;
+
+/// Attempts that Pingora's loop allows; `retry::decide` allows fewer.
+const ATTEMPTS_CEILING: usize = 2;
+
+/// How long the last error events may take to reach their clients after the cut.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Pingora's read buffer of a client connection: small, since requests are read through it once.
+const READ_BUFFER: usize = 4096;
+
+/// A vanished client (no FIN) is noticed after a minute of silence and three unanswered probes.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive {
+    idle: Duration::from_secs(60),
+    interval: Duration::from_secs(10),
+    count: 3,
+    #[cfg(target_os = "linux")]
+    user_timeout: Duration::ZERO,
+};
+
+/// Why the gateway could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address could not be bound.
+    #[error("cannot listen on {addr}")]
+    Listen {
+        /// The address.
+        addr: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A backend's host name has no address.
+    #[error("the backend host {host:?} cannot be resolved")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The access log cannot be opened.
+    #[error("the access log cannot be opened")]
+    AccessLog(#[source] io::Error),
+    /// The runtime or the counters could not be set up.
+    #[error("the process could not be set up: {0}")]
+    Setup(String),
+}
+
+/// What a started gateway tells its starter.
+#[derive(Debug, Clone)]
+pub struct Listening {
+    /// Client listeners, in the order of the file.
+    pub clients: Vec<SocketAddr>,
+    /// The admin listener.
+    pub admin: SocketAddr,
+    /// Simulated engines: name and address.
+    pub engines: Vec<(String, SocketAddr)>,
+}
+
+/// Runs a gateway until it has drained. `on_listening` is called once it accepts.
+///
+/// # Errors
+/// It could not start.
+pub fn run(config: Config, on_listening: impl FnOnce(&Listening)) -> Result<(), StartError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.server.threads)
+        .thread_name("streamgate")
+        .enable_all()
+        .build()
+        .map_err(|error| StartError::Setup(error.to_string()))?;
+    let result = runtime.block_on(async { serve(config, on_listening).await });
+    runtime.shutdown_timeout(LAST_WORDS);
+    result
+}
+
+async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Result<(), StartError> {
+    let signals = Signals::new().map_err(|error| StartError::Setup(error.to_string()))?;
+    let engines = start_engines(&mut config).await?;
+    let clients = bind(&config.server.listen)?;
+    let admin = bind(std::slice::from_ref(&config.server.admin))?;
+    let listening = Listening { clients: clients.addrs.clone(), admin: admin.addrs[0], engines };
+    let access = AccessLog::open(&config.log.access, config.log.format).map_err(StartError::AccessLog)?;
+    let snapshot = Snapshot::first(config, resolve)?;
+    let server = snapshot.server.clone();
+    let shared = Arc::new(Shared {
+        snapshot: ArcSwap::from_pointee(snapshot),
+        drain: Drain::new(),
+        ledger: Ledger::new(server.request.buffered_bytes),
+        stream_bytes: Arc::default(),
+        metrics: Metrics::new().map_err(|error| StartError::Setup(error.to_string()))?,
+        access,
+        ids: request_id::Source::default(),
+    });
+    let (stop_admin, admin_stopped) = watch::channel(false);
+    let (stop_clients, clients_stopped) = watch::channel(false);
+    let _admin = start_admin(&shared, admin, admin_stopped);
+    let clients = start_clients(&shared, &server, clients, clients_stopped);
+    on_listening(&listening);
+    drain(&shared, &server, signals, &stop_clients, clients).await;
+    stop_admin.send_replace(true);
+    shared.access.close();
+    Ok(())
+}
+
+async fn start_engines(config: &mut Config) -> Result<Vec<(String, SocketAddr)>, StartError> {
+    let mut started = Vec::new();
+    for settings in std::mem::take(&mut config.sim) {
+        let (name, addr) = (settings.name.clone(), settings.listen);
+        let engine = Engine::bind(settings).await.map_err(|source| StartError::Listen { addr, source })?;
+        let bound = engine.local_addr().map_err(|source| StartError::Listen { addr, source })?;
+        started.push((name, bound));
+        tokio::spawn(engine.run(std::future::pending()));
+    }
+    Ok(started)
+}
+
+fn bind(addrs: &[SocketAddr]) -> Result<Bound, StartError> {
+    edge::bind(addrs).map_err(|(addr, source)| StartError::Listen { addr, source })
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, StartError> {
+    let failed = |source| StartError::Resolve { host: host.to_owned(), source };
+    let mut addrs = (host, port).to_socket_addrs().map_err(failed)?;
+    addrs.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}
+
+fn start_clients(
+    shared: &Arc<Shared>,
+    server: &Server,
+    bound: Bound,
+    stopped: watch::Receiver<bool>,
+) -> JoinHandle<()> {
+    let conf = ServerConf { max_retries: ATTEMPTS_CEILING, threads: server.threads, ..ServerConf::default() };
+    let mut options = HttpServerOptions::default();
+    options.force_custom = true;
+    let on_connection = edge::on_connection(server.request.keepalive);
+    let mut service = ProxyServiceBuilder::new(&Arc::new(conf), Gateway::new(Arc::clone(shared)))
+        .name("clients")
+        .custom(Connector::new(server.pool_max_idle), on_connection)
+        .server_options(options)
+        .build();
+    for addr in &bound.addrs {
+        let mut sockets = TcpSocketOptions::default();
+        sockets.tcp_keepalive = Some(KEEPALIVE);
+        let listener = ListenerConfig::tcp(addr.to_string())
+            .tcp_socket_options(sockets)
+            .l4_buffer(L4BufferSettings::default().read(READ_BUFFER));
+        service.add_listener(listener);
+    }
+    tokio::spawn(async move { service.start_service(Some(bound.fds), stopped, 1).await })
+}
+
+fn start_admin(shared: &Arc<Shared>, bound: Bound, stopped: watch::Receiver<bool>) -> JoinHandle<()> {
+    let mut service = Service::new("admin".into(), Admin::new(Arc::clone(shared)));
+    service.add_tcp(&bound.addrs[0].to_string());
+    tokio::spawn(async move { service.start_service(Some(bound.fds), stopped, 1).await })
+}
+
+/// Waits for SIGTERM and sees the gateway to its end; a second signal ends it at once.
+async fn drain(
+    shared: &Shared,
+    server: &Server,
+    mut signals: Signals,
+    stop_clients: &watch::Sender<bool>,
+    clients: JoinHandle<()>,
+) {
+    signals.next().await;
+    let drain = &shared.drain;
+    drain.leave();
+    log::info!(
+        "leaving: {} exchanges at work, lame duck for {:?}",
+        drain.working(),
+        server.shutdown.lame_duck
+    );
+    let orderly = async {
+        tokio::time::sleep(server.shutdown.lame_duck).await;
+        stop_clients.send_replace(true);
+        if clients.await.is_err() {
+            log::error!("the client listeners ended with a panic");
+        }
+        if tokio::time::timeout(server.shutdown.drain, drain.idle()).await.is_err() {
+            log::warn!("the drain is over: {} exchanges end with an error", drain.working());
+            drain.cut();
+            if tokio::time::timeout(LAST_WORDS, drain.idle()).await.is_err() {
+                log::warn!("{} exchanges did not end in time", drain.working());
+            }
+        }
+    };
+    tokio::select! {
+        () = orderly => log::info!("drained"),
+        () = signals.next() => log::warn!("told twice: ending at once with {} exchanges at work", drain.working()),
+    }
+}
+
+/// The signals that end the process.
+struct Signals {
+    term: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}

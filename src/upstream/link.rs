@@ -1,0 +1,110 @@
+//! Facts of one attempt that its session and the proxy's filters tell each other.
+//!
+//! Both run in one task, one after the other; the atomics only make the sharing legal. Times are
+//! microseconds since the exchange began, with 0 for "not yet".
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::failure::Failure;
+use crate::outcome::Phase;
+
+/// Shared facts of one attempt.
+#[derive(Debug)]
+pub struct Link {
+    epoch: Instant,
+    phase: AtomicU8,
+    sent: AtomicU64,
+    last_data: AtomicU64,
+    closed: AtomicU64,
+    resent: AtomicU8,
+    failure: OnceLock<Failure>,
+}
+
+impl Link {
+    /// A link for an attempt of the exchange that began at `epoch`.
+    pub fn new(epoch: Instant) -> Self {
+        Self {
+            epoch,
+            phase: AtomicU8::new(Phase::Connect as u8),
+            sent: AtomicU64::new(0),
+            last_data: AtomicU64::new(0),
+            closed: AtomicU64::new(0),
+            resent: AtomicU8::new(0),
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// Where the attempt is.
+    pub fn phase(&self) -> Phase {
+        let phase = self.phase.load(Ordering::Relaxed);
+        Phase::ALL.into_iter().find(|known| *known as u8 == phase).unwrap_or(Phase::Connect)
+    }
+
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// When the request began to be sent.
+    pub fn sent(&self) -> Option<Instant> {
+        self.read(&self.sent)
+    }
+
+    pub(super) fn mark_sent(&self, now: Instant) {
+        self.write(&self.sent, now);
+    }
+
+    /// When the last data event went by. Set by the filter that reads events.
+    pub fn last_data(&self) -> Option<Instant> {
+        self.read(&self.last_data)
+    }
+
+    /// Notes a data event.
+    pub fn mark_data(&self, now: Instant) {
+        if self.last_data.load(Ordering::Relaxed) == 0 {
+            self.enter(Phase::Stream);
+        }
+        self.write(&self.last_data, now);
+    }
+
+    /// When the session let go of its connection.
+    pub fn closed(&self) -> Option<Instant> {
+        self.read(&self.closed)
+    }
+
+    pub(super) fn mark_closed(&self, now: Instant) {
+        self.write(&self.closed, now);
+    }
+
+    /// Whether a pooled connection turned out dead and the request went out on a fresh one.
+    pub fn was_resent(&self) -> bool {
+        self.resent.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn mark_resent(&self) {
+        self.resent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How the attempt failed, once it has.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure.get().copied()
+    }
+
+    /// Notes how the attempt failed. The first failure stands.
+    pub fn fail(&self, failure: Failure) {
+        self.failure.get_or_init(|| failure);
+    }
+
+    fn read(&self, cell: &AtomicU64) -> Option<Instant> {
+        match cell.load(Ordering::Relaxed) {
+            0 => None,
+            micros => Some(self.epoch + Duration::from_micros(micros)),
+        }
+    }
+
+    fn write(&self, cell: &AtomicU64, now: Instant) {
+        let micros = now.saturating_duration_since(self.epoch).as_micros();
+        cell.store(u64::try_from(micros).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,51 @@
+//! The upstream side of an exchange: one attempt on one backend.
+//!
+//! Pingora's proxy loop asks a *custom connector* for a session and then only reads from it. Ours
+//! answers at once with a session that has not connected yet: connecting, sending and waiting all
+//! happen while the response is being read, inside the same future that watches the client. So
+//! whatever the attempt is doing when the client leaves, dropping one future ends it.
+//!
+//! The session owns time and bytes and nothing else: which deadline is next, how many bytes may be
+//! under way. Meaning (events, usage, status policy) is read by the filters in `proxy`.
+
+mod connector;
+mod drive;
+mod duplex;
+mod link;
+mod opening;
+mod pingora_impl;
+mod plan;
+mod session;
+mod window;
+
+pub use connector::Connector;
+pub use link::Link;
+pub use plan::{Body, Plan};
+pub use session::Session;
+pub use window::Credit;
+
+use pingora_http::ResponseHeader;
+
+/// A chunk that is no upstream byte: time for a heartbeat. Told apart by its address.
+pub static HEARTBEAT: &[u8] = b": keep-alive\n\n";
+
+/// A chunk that is no upstream byte: the attempt failed here, [`Link::failure`] says how.
+pub static FAILURE: &[u8] = b": failure\n\n";
+
+/// Whether `chunk` is the very constant `mark`, and not bytes that happen to be equal.
+pub fn is_mark(chunk: &[u8], mark: &'static [u8]) -> bool {
+    std::ptr::eq(chunk.as_ptr(), mark.as_ptr()) && chunk.len() == mark.len()
+}
+
+/// Whether a response is an event stream that we reframe: a success, SSE, and not compressed.
+pub fn is_event_stream(head: &ResponseHeader) -> bool {
+    let sse = head
+        .headers
+        .get(http::header::CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"));
+    let plain = head
+        .headers
+        .get(http::header::CONTENT_ENCODING)
+        .is_none_or(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
+    head.status.is_success() && sse && plain
+}

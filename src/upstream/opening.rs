@@ -1,0 +1,105 @@
+//! From a plan to a response head: connect or reuse, send, read the head.
+//!
+//! One rule of its own: a pooled connection that dies without a single byte of an answer was closed
+//! by the engine before it saw the request (uvicorn closes idle connections after 5 s). The request
+//! goes out once more on a fresh connection to the same node. That is no attempt and costs no budget.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pingora::connectors::TransportConnector;
+use pingora::protocols::Stream;
+use pingora::protocols::http::v1::client::HttpSession;
+use pingora::{Error, ErrorType};
+use pingora_http::RequestHeader;
+
+use super::duplex::Duplex;
+use super::plan::Plan;
+use crate::failure::Failure;
+use crate::outcome::Phase;
+
+/// Interim (1xx) answers that are skipped before an upstream is taken for broken.
+const INTERIM_MAX: usize = 8;
+
+/// A connection whose response head has been read.
+pub(super) struct Opened(pub(super) HttpSession);
+
+/// Connects, sends and reads the head of the answer.
+pub(super) async fn open(
+    transport: Arc<TransportConnector>,
+    plan: Arc<Plan>,
+    head: RequestHeader,
+) -> Result<Opened, Failure> {
+    if let Some(pooled) = transport.reused_stream(&plan.peer).await {
+        match exchange_heads(pooled, head.clone(), &plan).await {
+            Err(Lost { failure: Failure::Disconnected, received: false }) => plan.link.mark_resent(),
+            done => return done.map_err(|lost| lost.failure),
+        }
+    }
+    let fresh = connect(&transport, &plan).await?;
+    exchange_heads(fresh, head, &plan).await.map_err(|lost| lost.failure)
+}
+
+async fn connect(transport: &TransportConnector, plan: &Plan) -> Result<Stream, Failure> {
+    plan.link.enter(Phase::Connect);
+    let connecting = transport.new_stream(&plan.peer);
+    match tokio::time::timeout(plan.route.timeouts.connect, connecting).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => {
+            log::debug!("connecting to {} failed: {error}", plan.peer);
+            Err(if *error.etype() == ErrorType::ConnectTimedout {
+                Failure::ConnectTimeout
+            } else {
+                Failure::Connect
+            })
+        }
+        Err(_) => Err(Failure::ConnectTimeout),
+    }
+}
+
+/// A connection that was lost before its head was read.
+struct Lost {
+    failure: Failure,
+    received: bool,
+}
+
+async fn exchange_heads(stream: Stream, head: RequestHeader, plan: &Plan) -> Result<Opened, Lost> {
+    plan.link.mark_sent(Instant::now());
+    plan.link.enter(if plan.streaming { Phase::FirstEvent } else { Phase::Unary });
+    let mut session = HttpSession::new(Box::new(Duplex::new(stream, plan.body())));
+    if session.write_request_header(Box::new(head)).await.is_err() {
+        // The engine may have answered and closed; the read tells.
+        log::debug!("sending the head to {} failed", plan.peer);
+    }
+    match read_head(&mut session).await {
+        Ok(()) => Ok(Opened(session)),
+        Err(failure) => Err(Lost { failure, received: has_received(&session) }),
+    }
+}
+
+async fn read_head(session: &mut HttpSession) -> Result<(), Failure> {
+    for _ in 0..=INTERIM_MAX {
+        session.read_response().await.map_err(|error| classify(&error))?;
+        match session.get_status().map(|status| status.as_u16()) {
+            Some(101) | None => return Err(Failure::NotHttp),
+            Some(100..=199) => {}
+            Some(_) => return Ok(()),
+        }
+    }
+    Err(Failure::NotHttp)
+}
+
+/// What a read error of Pingora's HTTP/1 client means.
+pub(super) fn classify(error: &Error) -> Failure {
+    match error.etype() {
+        ErrorType::ConnectionClosed
+        | ErrorType::ReadError
+        | ErrorType::WriteError
+        | ErrorType::ReadTimedout => Failure::Disconnected,
+        _ => Failure::NotHttp,
+    }
+}
+
+fn has_received(session: &HttpSession) -> bool {
+    session.stream().as_any().downcast_ref::<Duplex>().is_some_and(Duplex::has_received)
+}

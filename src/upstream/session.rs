@@ -1,0 +1,317 @@
+//! The session of one attempt: a small state machine that Pingora reads a response from.
+//!
+//! ```text
+//! Idle --head given--> Opening --response head--> Body --end--> Done
+//!                         |                         |
+//!                         +--------- failed --------+--> Done (the connection is dropped at once)
+//! ```
+//!
+//! `commit` decides when the response head is let through: at once for an answer that is no event
+//! stream; for one that is, with its first data event or when `hold_headers` is over; and, where
+//! `early_headers` says so, before the engine has answered at all.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use bytes::Bytes;
+use pingora::connectors::TransportConnector;
+use pingora::protocols::Stream;
+use pingora::protocols::http::v1::client::HttpSession;
+use pingora_http::{RequestHeader, ResponseHeader};
+
+use super::drive::Drive;
+use super::duplex::Duplex;
+use super::opening::{Opened, open};
+use super::plan::Plan;
+use super::{FAILURE, HEARTBEAT, is_event_stream};
+use crate::config::FailureEnd;
+use crate::deadline::Due;
+use crate::failure::Failure;
+use crate::outcome::Phase;
+
+/// What reading came to.
+pub(super) enum Step {
+    /// The response head is there: see `Session::real_head`.
+    Head,
+    /// Upstream bytes.
+    Chunk(Bytes),
+    /// The response is complete.
+    End,
+    /// The attempt is over.
+    Failed(Failure),
+    /// A deadline has passed.
+    Due(Due),
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<Opened, Failure>> + Send>>;
+
+/// Where the attempt is.
+pub(super) enum Stage {
+    /// No request has been given.
+    Idle,
+    /// Connecting, sending, waiting for the head. The mutex is never locked: it only makes a future
+    /// that no two threads poll at once shareable in the eyes of the compiler.
+    Opening(Mutex<Opening>),
+    /// The body is being read.
+    Body(HttpSession),
+    /// Nothing more will come.
+    Done,
+}
+
+/// One attempt on one backend.
+pub struct Session {
+    transport: Arc<TransportConnector>,
+    pub(super) plan: Option<Arc<Plan>>,
+    pub(super) stage: Stage,
+    pub(super) drive: Drive,
+    /// The head that Pingora is given: the engine's, or one of ours when committed early.
+    pub(super) head: Option<ResponseHeader>,
+    /// Chunks that came before the head was let through.
+    held: VecDeque<Bytes>,
+    /// A failure that is told once `held` chunks and drained bytes are out.
+    pending: Option<Failure>,
+    /// The body is an event stream that the filters reframe.
+    pub(super) reframed: bool,
+    /// The last chunk has been given out.
+    pub(super) finished: bool,
+    /// The response is complete, so the connection may serve again.
+    clean: bool,
+    /// Break the framing at the next read.
+    broken: bool,
+}
+
+impl Session {
+    pub(super) fn new(transport: Arc<TransportConnector>) -> Self {
+        Self {
+            transport,
+            plan: None,
+            stage: Stage::Idle,
+            drive: Drive::new(),
+            head: None,
+            held: VecDeque::new(),
+            pending: None,
+            reframed: false,
+            finished: false,
+            clean: false,
+            broken: false,
+        }
+    }
+
+    /// Takes the request. Nothing is connected before the response is read.
+    pub(super) fn begin(&mut self, mut head: RequestHeader, now: Instant) -> Result<(), Failure> {
+        let plan = head.extensions_mut().remove::<Arc<Plan>>().ok_or(Failure::NotHttp)?;
+        self.drive.begin(&plan, now);
+        let opening: Opening = Box::pin(open(Arc::clone(&self.transport), Arc::clone(&plan), head));
+        self.stage = Stage::Opening(Mutex::new(opening));
+        self.plan = Some(plan);
+        Ok(())
+    }
+
+    /// Reads until the response head may go to the client.
+    pub(super) async fn commit(&mut self) -> Result<(), Failure> {
+        self.wait_for_commitment().await?;
+        self.drive.committed(self.reframed, Instant::now());
+        Ok(())
+    }
+
+    async fn wait_for_commitment(&mut self) -> Result<(), Failure> {
+        loop {
+            match poll_fn(|cx| self.poll_step(cx)).await {
+                Step::Head => {
+                    self.reframed = self.real_head().is_some_and(is_event_stream);
+                    self.head = self.real_head().cloned();
+                    if !self.hold() {
+                        return Ok(());
+                    }
+                }
+                Step::Chunk(chunk) => {
+                    let most = self.plan.as_ref().map_or(0, |plan| plan.route.stream.event_hold);
+                    let enough = self.drive.holds_enough(&chunk, most);
+                    self.held.push_back(chunk);
+                    if enough {
+                        return Ok(());
+                    }
+                }
+                Step::End | Step::Due(Due::Hold) => return Ok(()),
+                Step::Due(Due::Early) => {
+                    self.head = Some(early_head());
+                    self.reframed = true;
+                    return Ok(());
+                }
+                Step::Due(due) => {
+                    if let Some(failure) = failure_of(due) {
+                        return Err(self.lose(failure));
+                    }
+                }
+                Step::Failed(failure) => return Err(self.lose(failure)),
+            }
+        }
+    }
+
+    /// Whether the head is to be held back: it is a stream's, no data event has come yet, and another
+    /// node could still take over.
+    fn hold(&mut self) -> bool {
+        let Some(plan) = &self.plan else { return false };
+        let hold = plan.route.stream.hold_headers;
+        let held = self.reframed && plan.streaming && !hold.is_zero();
+        if held {
+            self.drive.hold(Instant::now() + hold);
+        }
+        held
+    }
+
+    /// The next chunk for the client, or none at the end.
+    pub(super) async fn next_chunk(&mut self) -> Result<Option<Bytes>, Failure> {
+        let data = self.plan.as_ref().and_then(|plan| plan.link.last_data());
+        self.drive.resume(Instant::now(), data);
+        let next = self.read_chunk().await;
+        self.drive.pause(Instant::now());
+        next
+    }
+
+    async fn read_chunk(&mut self) -> Result<Option<Bytes>, Failure> {
+        if let Some(chunk) = self.held.pop_front() {
+            self.finished = self.held.is_empty() && self.clean && self.pending.is_none();
+            return Ok(Some(chunk));
+        }
+        if let Some(failure) = self.pending.take() {
+            return self.fail(failure);
+        }
+        if self.broken {
+            return Err(self
+                .plan
+                .as_ref()
+                .and_then(|plan| plan.link.failure())
+                .unwrap_or(Failure::Disconnected));
+        }
+        if self.finished || self.clean {
+            self.finished = true;
+            return Ok(None);
+        }
+        loop {
+            match poll_fn(|cx| self.poll_step(cx)).await {
+                // Only after an early commitment: the engine's own head can no longer pass.
+                Step::Head => match self.real_head() {
+                    Some(head) if is_event_stream(head) => {}
+                    head => {
+                        let status = head.map_or(502, |head| head.status.as_u16());
+                        return self.fail(Failure::Status(status));
+                    }
+                },
+                Step::Chunk(chunk) => {
+                    self.finished = self.clean;
+                    return Ok(Some(chunk));
+                }
+                Step::End => {
+                    self.finished = true;
+                    return Ok(None);
+                }
+                Step::Due(Due::Heartbeat) => return Ok(Some(Bytes::from_static(HEARTBEAT))),
+                Step::Due(due) => {
+                    if let Some(failure) = failure_of(due) {
+                        return self.fail(failure);
+                    }
+                }
+                Step::Failed(failure) => return self.fail(failure),
+            }
+        }
+    }
+
+    /// The attempt failed after commitment: an event stream gets a mark that the filters turn into
+    /// an error event; any other body breaks its framing.
+    fn fail(&mut self, failure: Failure) -> Result<Option<Bytes>, Failure> {
+        let failure = self.lose(failure);
+        if !self.reframed {
+            return Err(failure);
+        }
+        let clean = self.plan.as_ref().is_none_or(|plan| plan.route.stream.failure_end == FailureEnd::Clean);
+        self.finished = clean;
+        self.broken = !clean;
+        Ok(Some(Bytes::from_static(FAILURE)))
+    }
+
+    /// Notes the failure and lets go of the connection.
+    fn lose(&mut self, failure: Failure) -> Failure {
+        if let Some(plan) = &self.plan {
+            plan.link.fail(failure);
+        }
+        self.close();
+        failure
+    }
+
+    pub(super) fn close(&mut self) {
+        if !matches!(self.stage, Stage::Done) {
+            self.stage = Stage::Done;
+            if let Some(plan) = &self.plan {
+                plan.link.mark_closed(Instant::now());
+            }
+        }
+    }
+
+    /// The engine's own response head.
+    pub(super) fn real_head(&self) -> Option<&ResponseHeader> {
+        match &self.stage {
+            Stage::Body(session) => session.resp_header(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn opened(&mut self, session: HttpSession) {
+        if let Some(plan) = &self.plan {
+            plan.drop_body();
+            let is_stream = session.resp_header().is_some_and(is_event_stream);
+            plan.link.enter(if is_stream { Phase::FirstEvent } else { Phase::Unary });
+            self.drive.answered(is_stream);
+        }
+        self.stage = Stage::Body(session);
+    }
+
+    pub(super) fn complete(&mut self) {
+        self.clean = true;
+    }
+
+    pub(super) fn fail_later(&mut self, failure: Failure) {
+        self.pending = Some(failure);
+    }
+
+    /// The connection, if it may serve another request.
+    pub(super) async fn into_idle(mut self) -> Option<Stream> {
+        let Stage::Body(mut session) = std::mem::replace(&mut self.stage, Stage::Done) else { return None };
+        if let Some(plan) = &self.plan {
+            plan.link.mark_closed(Instant::now());
+        }
+        if !self.clean {
+            return None;
+        }
+        session.respect_keepalive();
+        let stream = session.reuse().await?;
+        stream.into_any().downcast::<Duplex>().ok().and_then(|duplex| duplex.into_idle())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The head that is sent when the engine is still silent.
+fn early_head() -> ResponseHeader {
+    let mut head = ResponseHeader::build(200, Some(4)).expect("200 is a status");
+    head.insert_header("content-type", "text/event-stream; charset=utf-8").expect("a plain header");
+    head
+}
+
+/// The failure that a passed deadline is, if it is one.
+fn failure_of(due: Due) -> Option<Failure> {
+    match due {
+        Due::Total => Some(Failure::TotalTimeout),
+        Due::Unary => Some(Failure::UnaryTimeout),
+        Due::FirstEvent => Some(Failure::FirstEventTimeout),
+        Due::Idle => Some(Failure::IdleTimeout),
+        Due::Hold | Due::Early | Due::Heartbeat => None,
+    }
+}

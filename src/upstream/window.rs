@@ -1,0 +1,109 @@
+//! The window: how many response bytes of one stream may be under way inside the gateway.
+//!
+//! A chunk is charged when it is read from the engine and given back when its last byte has been
+//! handed to the client's socket: the charge lives in the very memory of the chunk, so no path can
+//! forget it. While nothing is left the session does not read, and TCP stops the engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use futures::task::AtomicWaker;
+
+/// Chunks below this many bytes are not charged: at most nine of them are under way (Pingora's
+/// channel holds four tasks, its writer five), which is less than the slack of one batch, and a
+/// token must not cost a second allocation.
+const FREE: usize = 1024;
+
+/// Bytes of one stream that may be under way.
+#[derive(Debug)]
+pub struct Credit {
+    window: usize,
+    used: AtomicUsize,
+    /// The same of all streams together, for the metric.
+    all: Arc<AtomicUsize>,
+    reader: AtomicWaker,
+}
+
+impl Credit {
+    /// A credit of `window` bytes, all of it free. What is used is counted in `all` too.
+    pub fn new(window: usize, all: Arc<AtomicUsize>) -> Self {
+        Self { window, used: AtomicUsize::new(0), all, reader: AtomicWaker::new() }
+    }
+
+    /// Bytes that are under way.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Acquire)
+    }
+
+    /// Ready when at least one byte is free; otherwise wakes when one is.
+    pub(super) fn poll_free(&self, cx: &Context<'_>) -> Poll<()> {
+        if self.used() < self.window {
+            return Poll::Ready(());
+        }
+        self.reader.register(cx.waker());
+        // A chunk may have been given back between the first look and the registration.
+        if self.used() < self.window { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Charges `chunk`; its bytes are given back when the last reference to them is dropped.
+    pub(super) fn charge(self: &Arc<Self>, chunk: BytesMut) -> Bytes {
+        if chunk.len() < FREE {
+            return chunk.freeze();
+        }
+        self.used.fetch_add(chunk.len(), Ordering::AcqRel);
+        self.all.fetch_add(chunk.len(), Ordering::Relaxed);
+        Bytes::from_owner(Charged { chunk, credit: Arc::clone(self) })
+    }
+}
+
+struct Charged {
+    chunk: BytesMut,
+    credit: Arc<Credit>,
+}
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.chunk
+    }
+}
+
+impl Drop for Charged {
+    fn drop(&mut self) {
+        self.credit.used.fetch_sub(self.chunk.len(), Ordering::AcqRel);
+        self.credit.all.fetch_sub(self.chunk.len(), Ordering::Relaxed);
+        self.credit.reader.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    fn is_free(credit: &Credit) -> bool {
+        credit.poll_free(&Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn a_slice_keeps_the_charge_of_its_chunk() {
+        let credit = Arc::new(Credit::new(4096, Arc::default()));
+        let chunk = credit.charge(BytesMut::from(&[7u8; 5000][..]));
+        assert!(!is_free(&credit));
+        let tail = chunk.slice(4999..);
+        drop(chunk);
+        assert!(!is_free(&credit));
+        drop(tail);
+        assert!(is_free(&credit));
+        assert_eq!(credit.used(), 0);
+    }
+
+    #[test]
+    fn a_token_is_not_charged() {
+        let credit = Arc::new(Credit::new(4096, Arc::default()));
+        let chunk = credit.charge(BytesMut::from(&b"data: x\n\n"[..]));
+        assert_eq!((credit.used(), &chunk[..]), (0, &b"data: x\n\n"[..]));
+    }
+}
