@@ -1,0 +1,37 @@
+# `make run` and `make test` are all a newcomer needs; both install what the build needs.
+
+.PHONY: run test check bench golden docker clean
+
+## Start the gateway with three simulated engines.
+run:
+	@scripts/setup.sh
+	cargo run -- run -c conf/streamgate.yaml
+
+## Pass the tests.
+test:
+	@scripts/setup.sh test
+	scripts/test.sh
+
+## Everything that must hold before a change lands.
+check:
+	@scripts/setup.sh test
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+	scripts/test.sh
+
+## Speed, side by side with nginx. Takes some minutes; wants a quiet machine.
+bench:
+	@scripts/setup.sh
+	scripts/bench.sh
+
+## Rewrite the golden files of the tests.
+golden:
+	UPDATE_GOLDEN=1 cargo test --test sse_golden --test config_files
+
+## Build the image (needs a Docker engine).
+docker:
+	docker build -f docker/Dockerfile -t streamgate .
+
+clean:
+	cargo clean

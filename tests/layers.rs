@@ -1,0 +1,83 @@
+//! The layers of the house: the core imports nothing from the shell.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Modules that are pure: no Pingora, no tokio, no clock, no log, no files.
+const CORE: [&str; 13] = [
+    "cluster", "deadline", "failure", "ledger", "openai", "outcome", "rejection", "request_id", "retry", "route",
+    "snapshot", "sse", "usage",
+];
+
+/// What none of them may name.
+const FORBIDDEN: [&str; 14] = [
+    "pingora",
+    "tokio",
+    "log::",
+    "Instant::now",
+    "SystemTime::now",
+    "std::fs",
+    "std::env",
+    "crate::proxy",
+    "crate::upstream",
+    "crate::edge",
+    "crate::admin",
+    "crate::server",
+    "crate::metrics",
+    "crate::access_log",
+];
+
+fn files(under: &Path) -> Vec<PathBuf> {
+    if under.is_file() {
+        return vec![under.to_owned()];
+    }
+    let entries = fs::read_dir(under).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| files(&path)).filter(|path| path.extension().is_some_and(|end| end == "rs")).collect()
+}
+
+/// The source before its tests, without comments.
+fn code(path: &Path) -> Vec<(usize, String)> {
+    let text = fs::read_to_string(path).unwrap();
+    let body = text.split("#[cfg(test)]").next().unwrap_or("").to_owned();
+    let lines = body.lines().enumerate().map(|(number, line)| {
+        (number + 1, line.split("//").next().unwrap_or("").to_owned())
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_core_imports_nothing_from_the_shell() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut read = 0;
+    let mut found = Vec::new();
+    for module in CORE {
+        let single = src.join(format!("{module}.rs"));
+        let root = if single.is_file() { single } else { src.join(module) };
+        for path in files(&root) {
+            read += 1;
+            for (number, line) in code(&path) {
+                if let Some(word) = FORBIDDEN.iter().find(|word| line.contains(**word)) {
+                    found.push(format!("{}:{number}: {word}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(read >= CORE.len(), "only {read} files were read");
+    assert!(found.is_empty(), "the core reaches up:\n{}", found.join("\n"));
+}
+
+#[test]
+fn only_the_proxy_implements_proxy_http() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let owners: Vec<PathBuf> =
+        files(&src).into_iter().filter(|path| fs::read_to_string(path).unwrap().contains("impl ProxyHttp for")).collect();
+    assert_eq!(owners, [src.join("proxy/mod.rs")]);
+}
+
+#[test]
+fn status_codes_of_rejections_live_in_one_place() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let owners: Vec<PathBuf> =
+        files(&src).into_iter().filter(|path| fs::read_to_string(path).unwrap().contains("=> 504")).collect();
+    assert_eq!(owners, [src.join("rejection.rs")]);
+}
