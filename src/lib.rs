@@ -3,4 +3,7 @@
 //! Read ARCHITECTURE.md for the map; `proxy` for the life of a request.
 
 pub mod config;
+pub mod openai;
 pub mod sim;
+pub mod sse;
+pub mod usage;
