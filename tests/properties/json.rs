@@ -1,0 +1,130 @@
+//! The request peek, the patch and the observer, for arbitrary JSON and arbitrary bytes.
+
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+use streamgate::openai::request::{Invalid, peek};
+use streamgate::openai::{Observer, observe_unary, patch};
+use streamgate::sse::{Event, EventKind};
+
+/// Any JSON value, a few levels deep.
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            vec((name(), inner), 0..4).prop_map(|members| Value::Object(Map::from_iter(members))),
+        ]
+    })
+}
+
+fn name() -> impl Strategy<Value = String> {
+    const KNOWN: [&str; 9] = [
+        "model",
+        "stream",
+        "stream_options",
+        "include_usage",
+        "max_tokens",
+        "n",
+        "user",
+        "session_id",
+        "usage",
+    ];
+    prop_oneof![(0..KNOWN.len()).prop_map(|i| KNOWN[i].to_owned()), ".{0,6}"]
+}
+
+/// A JSON object as text, with white space or without.
+fn body() -> impl Strategy<Value = (Map<String, Value>, String)> {
+    let fields =
+        (vec((name(), value()), 0..6), proptest::option::of(any::<bool>()), proptest::option::of(".{0,6}"));
+    (fields, any::<bool>()).prop_map(|((members, stream, model), pretty)| {
+        let mut object = Map::from_iter(members);
+        object.extend(stream.map(|stream| ("stream".to_owned(), Value::from(stream))));
+        object.extend(model.map(|model| ("model".to_owned(), Value::from(model))));
+        let text =
+            if pretty { serde_json::to_string_pretty(&object) } else { serde_json::to_string(&object) };
+        (object, text.expect("JSON"))
+    })
+}
+
+/// Whether the fields that are acted on have types we accept.
+fn acceptable(object: &Map<String, Value>) -> bool {
+    let whole = |value: &Value| {
+        value.is_null()
+            || value.as_f64().is_some_and(|x| x < 0.0 || (x.fract() == 0.0 && x <= 9e15) || value.is_u64())
+    };
+    let is = |name: &str, test: &dyn Fn(&Value) -> bool| object.get(name).is_none_or(test);
+    is("model", &|value| value.is_string() || value.is_null())
+        && is("stream", &|value| value.is_boolean() || value.is_null())
+        && is("max_tokens", &whole)
+        && is("stream_options", &|value| match value {
+            Value::Object(inner) => inner.get("include_usage").is_none_or(|x| x.is_boolean() || x.is_null()),
+            other => other.is_null(),
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn peek_agrees_with_a_full_parse((object, text) in body()) {
+        match peek(text.as_bytes()) {
+            Ok(peek) => {
+                prop_assert!(acceptable(&object));
+                prop_assert_eq!(peek.model.as_ref().map(|model| model.value.as_str()), object.get("model").and_then(Value::as_str));
+                prop_assert_eq!(peek.stream, object.get("stream").and_then(Value::as_bool));
+                prop_assert_eq!(peek.user.map(|user| user.value), object.get("user").and_then(Value::as_str).map(str::to_owned));
+                let usage = object.get("stream_options").and_then(|options| options.get("include_usage"));
+                prop_assert_eq!(peek.include_usage, usage.and_then(Value::as_bool));
+            }
+            Err(Invalid::Type { .. }) => prop_assert!(!acceptable(&object)),
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+    }
+
+    #[test]
+    fn a_patch_changes_its_span_only((_, text) in body(), new in ".{0,8}") {
+        let Ok(peek) = peek(text.as_bytes()) else { return Ok(()) };
+        let body = Bytes::from(text.clone());
+        if let Some(model) = &peek.model {
+            let patched = patch::replace(&body, model.span.clone(), &patch::json_string(&new));
+            let tail = text.len() - model.span.end;
+            prop_assert_eq!(&patched[..model.span.start], &body[..model.span.start]);
+            prop_assert_eq!(&patched[patched.len() - tail..], &body[model.span.end..]);
+            let mut want: Map<String, Value> = serde_json::from_str(&text).expect("JSON");
+            want.insert("model".to_owned(), Value::from(new));
+            prop_assert_eq!(serde_json::from_slice::<Value>(&patched).expect("JSON"), Value::Object(want));
+        }
+        let asked = patch::ask_for_usage(&body, &peek).unwrap_or(body);
+        let asked = streamgate::openai::request::peek(&asked).expect("still valid");
+        prop_assert_eq!(asked.include_usage, Some(true));
+    }
+
+    #[test]
+    fn a_second_model_is_refused((object, text) in body()) {
+        prop_assume!(object.contains_key("model"));
+        let twice = format!(r#"{{"mode\u006c":"x",{}"#, text.trim_start().trim_start_matches('{'));
+        prop_assert_eq!(peek(twice.as_bytes()), Err(Invalid::Duplicate { field: "model" }));
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in vec(any::<u8>(), 0..64), cut in 0..256_usize, (_, text) in body()) {
+        let cut = cut.min(text.len());
+        for input in [&bytes[..], &text.as_bytes()[..cut], &[&text.as_bytes()[..cut], &bytes].concat()] {
+            let _refused_or_not = peek(input).is_ok();
+            observe_unary(input);
+            let mut observer = Observer::default();
+            for raw in [input, &[b"data: ", input].concat()] {
+                observer.event(&Event { kind: EventKind::Data, raw: Some(raw) });
+            }
+            prop_assert_eq!(observer.data_events(), 2);
+        }
+    }
+}
