@@ -55,8 +55,7 @@ impl Shared {
     }
 
     fn refuses(&self, number: u64) -> bool {
-        let strikes = |fault: &Fault| number % u64::from(fault.period.get()) == 0;
-        self.faults().iter().any(|fault| fault.kind == FaultKind::Refuse && strikes(fault))
+        self.faults().iter().any(|fault| fault.kind == FaultKind::Refuse && fault.strikes(number))
     }
 }
 

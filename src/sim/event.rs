@@ -103,7 +103,7 @@ impl Events {
     }
 
     /// The event that carries the usage, and no choice.
-    pub(super) fn usage(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn usage(&self, out: &mut Vec<u8>) {
         let usage = answer::usage(self.text.prompt_tokens, self.text.tokens).to_string();
         self.whole(out, &[&self.prefix, "\"choices\":[],\"usage\":", &usage, "}", self.blank]);
     }

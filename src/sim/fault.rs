@@ -134,6 +134,11 @@ impl Fault {
     pub(super) fn list(text: &str) -> Result<Vec<Self>, FaultError> {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::parse).collect()
     }
+
+    /// It strikes the `number`th request, counted from 1; 0 is spared by all faults.
+    pub(super) fn strikes(self, number: u64) -> bool {
+        number != 0 && number.is_multiple_of(u64::from(self.period.get()))
+    }
 }
 
 impl From<FaultKind> for Fault {

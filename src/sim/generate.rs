@@ -27,13 +27,13 @@ pub(super) async fn serve(
     plan: &Plan,
 ) -> Result<(), Over> {
     let mut job = request.shared.stats.job(&request.id);
+    if request.shared.slots.is_none() || plan.script.instead.is_some() {
+        job.runs();
+    }
     let text = text(request, work, ask, plan);
     let tokens = text.tokens;
     let finish = match (plan.script.instead, work) {
-        (Some(instead), _) => {
-            job.runs();
-            return fault(wire, request, instead, &mut job).await;
-        }
+        (Some(instead), _) => return fault(wire, request, instead, &mut job).await,
         (None, Work::Embeddings) => complete::embeddings(wire, request, ask, plan, &mut job).await,
         (None, _) if ask.stream => stream::answer(wire, request, ask, plan, text, &mut job).await,
         (None, _) => complete::answer(wire, request, plan, text, &mut job).await,
@@ -75,12 +75,12 @@ pub(super) async fn prefill<'a>(
     plan: &Plan,
     job: &mut Job<'a>,
 ) -> Result<Option<SemaphorePermit<'a>>, Over> {
-    let slot = match &request.shared.slots {
+    let mut slot = None;
+    if let Some(slots) = &request.shared.slots {
         // A semaphore that is never closed gives a permit in the end.
-        Some(slots) => wire.wait(slots.acquire()).await?.ok(),
-        None => None,
-    };
-    job.runs();
+        slot = wire.wait(slots.acquire()).await?.ok();
+        job.runs();
+    }
     let prefilling = Stats::gauge(&request.shared.stats.prefilling);
     wire.pause(plan.first_event).await?;
     drop(prefilling);

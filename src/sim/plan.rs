@@ -177,8 +177,7 @@ impl Plan {
         let own = wishes.faults.as_deref();
         let (faults, number) = own.map_or((engine_faults, number), |own| (own, 1));
         for fault in faults {
-            let struck = number != 0 && number % u64::from(fault.period.get()) == 0;
-            if struck || matches!(fault.kind, FaultKind::Health(_)) {
+            if fault.strikes(number) || matches!(fault.kind, FaultKind::Health(_)) {
                 script.add(fault.kind);
             }
         }

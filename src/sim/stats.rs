@@ -144,7 +144,7 @@ impl Job<'_> {
     }
 
     /// The step that ends the prefill.
-    pub(super) fn prefilled(&mut self, prompt_tokens: u32) {
+    pub(super) fn prefilled(&self, prompt_tokens: u32) {
         self.stats.prompt_tokens.fetch_add(u64::from(prompt_tokens), Relaxed);
         self.stats.steps.fetch_add(1, Relaxed);
     }
