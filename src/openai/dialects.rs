@@ -40,17 +40,17 @@ impl Dialect {
     /// An error as an event, for a stream whose status has gone out. No `[DONE]` follows it:
     /// clients take that for success.
     pub fn error_event(self, code: &str, kind: &str, message: &str) -> Bytes {
-        encode::event(&error_json(code, kind, message))
+        encode::event(&error_json(code, kind, message, None))
     }
 
-    /// An error as a JSON body, for a real status.
-    pub fn error_body(self, code: &str, kind: &str, message: &str) -> Bytes {
-        error_json(code, kind, message).into()
+    /// An error as a JSON body, for a real status. `param` names the field it is about.
+    pub fn error_body(self, code: &str, kind: &str, message: &str, param: Option<&str>) -> Bytes {
+        error_json(code, kind, message, param).into()
     }
 }
 
 /// OpenAI's error object (platform.openai.com, error codes): message, type, param, code.
-fn error_json(code: &str, kind: &str, message: &str) -> String {
+fn error_json(code: &str, kind: &str, message: &str, param: Option<&str>) -> String {
     #[derive(Serialize)]
     struct Body<'a> {
         error: Object<'a>,
@@ -62,7 +62,7 @@ fn error_json(code: &str, kind: &str, message: &str) -> String {
         param: Option<&'a str>,
         code: &'a str,
     }
-    let body = Body { error: Object { message, r#type: kind, param: None, code } };
+    let body = Body { error: Object { message, r#type: kind, param, code } };
     serde_json::to_string(&body).expect("strings and null always serialise")
 }
 
@@ -87,7 +87,7 @@ mod tests {
     fn an_error_has_the_openai_form() {
         let json = r#"{"error":{"message":"no \"new\"\nevent","type":"timeout","param":null,"code":"idle_timeout"}}"#;
         let (code, kind, message) = ("idle_timeout", "timeout", "no \"new\"\nevent");
-        assert_eq!(Dialect::Chat.error_body(code, kind, message), json);
+        assert_eq!(Dialect::Chat.error_body(code, kind, message, None), json);
         assert_eq!(Dialect::Chat.error_event(code, kind, message), format!("data: {json}\n\n"));
     }
 }

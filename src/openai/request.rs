@@ -88,6 +88,16 @@ pub enum Invalid {
     },
 }
 
+impl Invalid {
+    /// The field it is about, if it is about one.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::Duplicate { field } | Self::Type { field, .. } => Some(field),
+            Self::NotJson { .. } | Self::NotObject | Self::TooDeep => None,
+        }
+    }
+}
+
 /// Reads a request body in one pass, with no allocation but the kept strings.
 ///
 /// A field that is `null` counts as absent.
