@@ -1,0 +1,44 @@
+//! The black-box harness: a gateway process between raw-socket clients and raw-socket engines.
+//!
+//! Everything here speaks bytes, never the library's own types, so that a fault shared by the
+//! gateway and its tests cannot hide. A test is a dialogue: the client sends, the engine answers
+//! when the test says so, and each side's view is asserted in turn. Waiting is always on a value
+//! with a deadline ([`wait`]).
+
+#![allow(dead_code, unused_imports, reason = "every test file is a crate of its own and uses its own part")]
+
+pub(crate) mod checks;
+pub(crate) mod client;
+pub(crate) mod framing;
+pub(crate) mod gateway;
+pub(crate) mod metrics;
+pub(crate) mod settings;
+pub(crate) mod sockets;
+pub(crate) mod sse;
+pub(crate) mod upstream;
+pub(crate) mod wait;
+pub(crate) mod wire;
+
+pub(crate) use client::{Client, End, Leave};
+pub(crate) use gateway::Gateway;
+pub(crate) use settings::Settings;
+pub(crate) use upstream::{Call, Gone, Upstream};
+
+/// A gateway in front of one engine.
+pub(crate) async fn one_engine(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream) {
+    let upstream = Upstream::start().await;
+    let gateway = Gateway::start(adjust(Settings::new(&[upstream.addr]))).await;
+    (gateway, upstream)
+}
+
+/// A gateway in front of two engines.
+pub(crate) async fn two_engines(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream, Upstream) {
+    let (one, two) = (Upstream::start().await, Upstream::start().await);
+    let gateway = Gateway::start(adjust(Settings::new(&[one.addr, two.addr]))).await;
+    (gateway, one, two)
+}
+
+/// For a test that needs nothing but the settings of the cases.
+pub(crate) fn as_is(settings: Settings) -> Settings {
+    settings
+}
