@@ -56,6 +56,7 @@ pub(crate) struct Client {
     body: Vec<u8>,
     decoder: Option<BodyDecoder>,
     bodiless: bool,
+    read_bytes: usize,
     ended: Option<End>,
 }
 
@@ -68,7 +69,14 @@ impl Client {
     /// Speaks over a socket that was set up elsewhere.
     pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("TCP_NODELAY");
-        Self { stream, raw: Vec::new(), body: Vec::new(), decoder: None, bodiless: false, ended: None }
+        let (raw, body) = (Vec::new(), Vec::new());
+        Self { stream, raw, body, decoder: None, bodiless: false, read_bytes: 16 * 1024, ended: None }
+    }
+
+    /// Takes at most this many bytes from the socket at a time.
+    pub(crate) fn reading(mut self, read_bytes: usize) -> Self {
+        self.read_bytes = read_bytes;
+        self
     }
 
     /// Sends bytes as they are.
@@ -216,7 +224,7 @@ impl Client {
 
     /// Reads what the socket has; false when the connection ended.
     async fn read_raw(&mut self) -> bool {
-        let mut buffer = [0; 16 * 1024];
+        let mut buffer = vec![0; self.read_bytes];
         match self.stream.read(&mut buffer).await {
             Ok(0) | Err(_) => false,
             Ok(count) => {

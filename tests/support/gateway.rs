@@ -70,7 +70,7 @@ impl Gateway {
 
     /// A client whose receive buffer is as small as the kernel allows.
     pub(crate) async fn narrow_client(&self) -> Client {
-        Client::over(sockets::connect_narrow(self.addr, 4096).await)
+        Client::over(sockets::connect_narrow(self.addr, 4096).await).reading(2048)
     }
 
     /// A client that has sent this request.
@@ -101,10 +101,18 @@ impl Gateway {
     /// Waits until a metric has this value.
     pub(crate) async fn wait_metric(&self, name: &str, labels: &[(&str, &str)], value: f64) {
         let what = format!("{name}{labels:?} = {value}");
-        wait_until_async(&what, SOON, || async {
-            (self.metric(name, labels).await - value).abs() < f64::EPSILON
-        })
-        .await;
+        self.wait_metric_where(&what, name, labels, |now| (now - value).abs() < f64::EPSILON).await;
+    }
+
+    /// Waits until a metric has a value that will do.
+    pub(crate) async fn wait_metric_where(
+        &self,
+        what: &str,
+        name: &str,
+        labels: &[(&str, &str)],
+        will_do: impl Fn(f64) -> bool,
+    ) {
+        wait_until_async(what, SOON, || async { will_do(self.metric(name, labels).await) }).await;
     }
 
     /// The access lines written so far.
