@@ -8,7 +8,7 @@ use support::upstream::either;
 use support::wait::{ms, silence};
 use support::wire::{ANSWER, CHAT, CHAT_PATH, DONE, Request, chunk, event, json_answer};
 use support::{
-    Call, Client, End, Gateway, Gone, Leave, Settings, Upstream, as_is, checks, one_engine, two_engines,
+    Call, Client, End, Gateway, Gone, Leave, Settings, Upstream, checks, one_engine, streaming, two_engines,
 };
 
 const LEAVING: [Leave; 2] = [Leave::Fin, Leave::Reset];
@@ -18,17 +18,6 @@ fn patient(settings: Settings) -> Settings {
     ["connect", "first_event", "unary", "idle"]
         .into_iter()
         .fold(settings, |settings, timeout| settings.set(&format!("timeouts.{timeout}"), "25s"))
-}
-
-/// A stream with one event at the client.
-async fn streaming(gateway: &Gateway, upstream: &mut Upstream) -> (Client, Call) {
-    let mut client = gateway.send(&Request::chat()).await;
-    let mut call = upstream.call().await;
-    call.open().await;
-    call.chunk(event("1")).await;
-    assert_eq!(client.head().await.status(), 200);
-    client.until_body(event("1").as_bytes()).await;
-    (client, call)
 }
 
 /// H09: gone during the prefill, though the engine never says a byte; the other node hears nothing.
@@ -113,7 +102,7 @@ async fn leaving_during_the_stream_stops_the_engine() {
         for partial in ["", "data: {\"half"] {
             let (gateway, mut upstream) = one_engine(patient).await;
             let fds = gateway.fd_count();
-            let (client, mut call) = streaming(&gateway, &mut upstream).await;
+            let (client, mut call) = streaming(&gateway, &mut upstream, &["1"]).await;
             if !partial.is_empty() {
                 call.chunk(partial).await;
             }
@@ -145,7 +134,7 @@ async fn leaving_during_a_whole_answer_stops_the_engine() {
 async fn a_failed_write_stops_the_engine() {
     for how in LEAVING {
         let (gateway, mut upstream) = one_engine(patient).await;
-        let (mut client, call) = streaming(&gateway, &mut upstream).await;
+        let (mut client, call) = streaming(&gateway, &mut upstream, &["1"]).await;
         let (_, flood) = call.flood(chunk(event(&"x".repeat(1000))), usize::MAX / 2);
         client.until_len(100_000).await;
         client.leave(how);
@@ -221,7 +210,7 @@ async fn with_half_close_served_a_heartbeat_finds_who_left() {
         patient(settings).set("stream.half_close", "finish").set("stream.heartbeat", "100ms")
     };
     let (gateway, mut upstream) = one_engine(finish).await;
-    let (client, mut call) = streaming(&gateway, &mut upstream).await;
+    let (client, mut call) = streaming(&gateway, &mut upstream, &["1"]).await;
     client.close();
     call.gone().await;
     assert_eq!(gateway.only_access().await["outcome"], "client_closed");
@@ -236,7 +225,7 @@ async fn leaving_again_and_again_leaves_nothing_behind() {
     let (fds, rss) = (gateway.fd_count(), gateway.rss_kb());
     let rounds = 200;
     for round in 0..rounds {
-        let (mut client, mut call) = streaming(&gateway, &mut upstream).await;
+        let (mut client, mut call) = streaming(&gateway, &mut upstream, &["1"]).await;
         call.chunk(event("2")).await;
         call.chunk(event("3")).await;
         client.until_len(3 * event("1").len()).await;
@@ -254,7 +243,7 @@ async fn leaving_again_and_again_leaves_nothing_behind() {
 #[tokio::test]
 async fn the_engine_sees_a_fin() {
     let (gateway, mut upstream) = one_engine(patient).await;
-    let (client, mut call) = streaming(&gateway, &mut upstream).await;
+    let (client, mut call) = streaming(&gateway, &mut upstream, &["1"]).await;
     client.close();
     assert_eq!(call.gone().await, Gone::Fin);
 }

@@ -6,18 +6,11 @@ mod support;
 use support::sockets::{Blackhole, Refusing};
 use support::wait::ms;
 use support::wire::{ANSWER, DONE, FINISH, Request, answer, chunk, event, json_answer};
-use support::{Call, Client, End, Gateway, Settings, Upstream, as_is, checks, one_engine};
+use support::{Call, Client, End, Gateway, Settings, Upstream, as_is, checks, one_engine, streaming};
 
 /// A stream with two events already at the client.
 async fn two_events(gateway: &Gateway, upstream: &mut Upstream) -> (Client, Call) {
-    let mut client = gateway.send(&Request::chat()).await;
-    let mut call = upstream.call().await;
-    call.open().await;
-    call.chunk(event("1")).await;
-    call.chunk(event("2")).await;
-    assert_eq!(client.head().await.status(), 200);
-    client.until_body(delivered().as_bytes()).await;
-    (client, call)
+    streaming(gateway, upstream, &["1", "2"]).await
 }
 
 fn delivered() -> String {

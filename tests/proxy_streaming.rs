@@ -4,16 +4,7 @@ mod support;
 
 use support::wait::{ms, silence};
 use support::wire::{DONE, FINISH, Request, USAGE, event};
-use support::{Call, Client, End, Gateway, Upstream, as_is, checks, one_engine, sse};
-
-/// Starts a stream and reads its head at the client.
-async fn open_stream(gateway: &Gateway, upstream: &mut Upstream) -> (Client, Call) {
-    let mut client = gateway.send(&Request::chat()).await;
-    let mut call = upstream.call().await;
-    call.open().await;
-    assert_eq!(client.head().await.status(), 200);
-    (client, call)
-}
+use support::{Call, Client, End, Gateway, Upstream, as_is, checks, one_engine, open_stream, sse};
 
 /// Ends the stream at the engine; the client must have got exactly `sent`.
 async fn ends_same(mut client: Client, call: Call, sent: &[u8]) {

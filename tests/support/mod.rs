@@ -42,3 +42,25 @@ pub(crate) async fn two_engines(adjust: impl FnOnce(Settings) -> Settings) -> (G
 pub(crate) fn as_is(settings: Settings) -> Settings {
     settings
 }
+
+/// Starts a stream and reads its head at the client.
+pub(crate) async fn open_stream(gateway: &Gateway, upstream: &mut Upstream) -> (Client, Call) {
+    let mut client = gateway.send(&wire::Request::chat()).await;
+    let mut call = upstream.call().await;
+    call.open().await;
+    assert_eq!(client.head().await.status(), 200);
+    (client, call)
+}
+
+/// A stream that has brought these events to the client.
+pub(crate) async fn streaming(
+    gateway: &Gateway,
+    upstream: &mut Upstream,
+    contents: &[&str],
+) -> (Client, Call) {
+    let (mut client, mut call) = open_stream(gateway, upstream).await;
+    let events: String = contents.iter().map(|content| wire::event(content)).collect();
+    call.chunk(&events).await;
+    client.until_body(events.as_bytes()).await;
+    (client, call)
+}
