@@ -7,9 +7,7 @@ use support::sockets::Blackhole;
 use support::upstream::either;
 use support::wait::{ms, silence};
 use support::wire::{ANSWER, CHAT, CHAT_PATH, DONE, Request, chunk, event, json_answer};
-use support::{
-    Call, Client, End, Gateway, Gone, Leave, Settings, Upstream, checks, one_engine, streaming, two_engines,
-};
+use support::{End, Gateway, Gone, Leave, Settings, checks, one_engine, streaming, two_engines};
 
 const LEAVING: [Leave; 2] = [Leave::Fin, Leave::Reset];
 

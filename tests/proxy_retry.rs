@@ -3,44 +3,18 @@
 
 mod support;
 
-use std::sync::Arc;
-
 use support::sockets::Refusing;
 use support::upstream::either;
-use support::wait::{SOON, ms, silence, wait_until, within};
-use support::wire::{ANSWER, CHAT, CHAT_PATH, DONE, Request, answer, event, json_answer, stream_answer};
-use support::{Call, Client, End, Gateway, Settings, Upstream, as_is, checks, one_engine, two_engines};
-
-const MIB: usize = 1024 * 1024;
-
-/// A chat body of exactly `size` bytes, the fields that matter last.
-fn body_of(size: usize) -> Vec<u8> {
-    let tail = "\"}],\"model\":\"m\",\"stream\":true}";
-    let head = "{\"messages\":[{\"role\":\"user\",\"content\":\"";
-    let mut state = 1_u32;
-    let filling = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        b'a' + (state >> 24) as u8 % 26
-    });
-    let mut body = head.as_bytes().to_vec();
-    body.extend(filling.take(size - head.len() - tail.len()));
-    body.extend_from_slice(tail.as_bytes());
-    body
-}
-
-/// The client got a whole stream with this content.
-async fn streamed(client: &mut Client, content: &str) {
-    assert_eq!(client.head().await.status(), 200);
-    assert_eq!(client.end().await, End::Clean);
-    checks::same(client.body(), [&event(content), DONE].concat().as_bytes());
-}
+use support::wait::{ms, silence};
+use support::wire::{CHAT, CHAT_PATH, MIB, Request, answer, chat_of, event, stream_answer};
+use support::{Call, Client, Gateway, Settings, Upstream, as_is, checks, one_engine, two_engines};
 
 /// Serves one exchange, so that a connection waits in the pool; the engine keeps hold of it.
 async fn pooled(gateway: &Gateway, upstream: &mut Upstream) -> Call {
     let mut client = gateway.send(&Request::chat()).await;
     let mut call = upstream.call().await;
     call.send(stream_answer("first")).await;
-    streamed(&mut client, "first").await;
+    checks::streamed(&mut client, "first").await;
     checks::at_rest(gateway).await;
     call
 }
@@ -51,7 +25,7 @@ async fn resent(gateway: &Gateway, upstream: &mut Upstream, client: &mut Client,
     assert_eq!(call.connection, 1, "a fresh connection");
     checks::same(&call.request.body, body);
     call.stream("second").await;
-    streamed(client, "second").await;
+    checks::streamed(client, "second").await;
     upstream.assert_not_asked();
     gateway.wait_metric("requests_total", &[("outcome", "completed")], 2.0).await;
     let line = gateway.access_lines().pop().expect("two lines");
@@ -65,7 +39,7 @@ async fn a_closed_pooled_connection_is_replaced() {
         let (gateway, mut upstream) = one_engine(as_is).await;
         pooled(&gateway, &mut upstream).await.close();
         silence(ms(10)).await;
-        let body = body_of(size);
+        let body = chat_of(size);
         let mut client = gateway.send(&Request::post(CHAT_PATH, &body)).await;
         resent(&gateway, &mut upstream, &mut client, &body).await;
     }
@@ -77,7 +51,7 @@ async fn a_pooled_connection_reset_by_the_request_is_replaced() {
     for size in [1024, MIB] {
         let (gateway, mut upstream) = one_engine(as_is).await;
         let call = pooled(&gateway, &mut upstream).await;
-        let body = body_of(size);
+        let body = chat_of(size);
         let mut client = gateway.send(&Request::post(CHAT_PATH, &body)).await;
         call.next_byte().await;
         call.reset();
@@ -101,7 +75,7 @@ async fn an_idle_pooled_connection_is_closed_in_time() {
 async fn a_reset_before_the_answer_moves_to_the_other_node() {
     for size in [1024, 65_537, MIB, 8 * MIB] {
         let (gateway, mut one, mut two) = two_engines(as_is).await;
-        let body = body_of(size);
+        let body = chat_of(size);
         let mut client = gateway.send(&Request::post(CHAT_PATH, &body)).await;
         let (call, other) = either(&mut one, &mut two).await;
         checks::same(&call.request.body, &body);
@@ -109,7 +83,7 @@ async fn a_reset_before_the_answer_moves_to_the_other_node() {
         let call = other.call().await;
         checks::same(&call.request.body, &body);
         call.stream("moved").await;
-        streamed(&mut client, "moved").await;
+        checks::streamed(&mut client, "moved").await;
         moved_once(&gateway).await;
         one.assert_not_asked();
         two.assert_not_asked();
@@ -169,7 +143,7 @@ async fn a_refused_connect_moves_to_the_other_node() {
     let gateway = Gateway::start(Settings::new(&[refusing.addr(), engine])).await;
     for _ in 0..10 {
         let mut client = gateway.send(&Request::chat()).await;
-        streamed(&mut client, "ok").await;
+        checks::streamed(&mut client, "ok").await;
     }
     gateway.wait_metric("requests_total", &[("outcome", "completed")], 10.0).await;
 }
@@ -185,7 +159,7 @@ async fn an_overloaded_node_is_left_for_the_other() {
         let (call, other) = either(&mut one, &mut two).await;
         call.answer(answer(status, &["Content-Type: application/json"], "{}")).await;
         other.call().await.stream("moved").await;
-        streamed(&mut client, "moved").await;
+        checks::streamed(&mut client, "moved").await;
         moved_once(&gateway).await;
     }
 }
@@ -243,7 +217,7 @@ async fn a_cut_before_the_first_event_moves_while_the_head_is_held() {
     call.chunk(": prefill\n\n").await;
     call.reset();
     other.call().await.stream("moved").await;
-    streamed(&mut client, "moved").await;
+    checks::streamed(&mut client, "moved").await;
     moved_once(&gateway).await;
 }
 
@@ -266,92 +240,4 @@ async fn a_committed_stream_never_moves() {
         other.assert_not_asked();
     }
     assert_eq!(gateway.metric("retries_total", &[]).await, 0.0);
-}
-
-/// H16: bodies of every size around the 64 KiB edges arrive whole, by length and in chunks.
-#[tokio::test]
-async fn bodies_of_any_size_arrive_identical() {
-    let (gateway, mut upstream) = one_engine(as_is).await;
-    for size in [65_535, 65_536, 65_537, MIB + 1, 20 * MIB] {
-        let body = body_of(size);
-        let by_length = Request::post(CHAT_PATH, &body);
-        for request in [by_length.clone(), by_length.chunked(10_000)] {
-            let mut client = gateway.send(&request).await;
-            let mut call = upstream.call().await;
-            assert_eq!(call.request.body.len(), size);
-            checks::same(&call.request.body, &body);
-            call.open().await;
-            call.chunk(event("prompt")).await;
-            assert_eq!(client.head().await.status(), 200);
-            client.until_body(event("prompt").as_bytes()).await;
-            call.finish().await;
-            assert_eq!(client.end().await, End::Clean);
-        }
-    }
-    checks::at_rest(&gateway).await;
-}
-
-/// H16: ten large uploads at once cost about their size, once, and give it back.
-#[tokio::test]
-async fn parallel_uploads_are_bounded() {
-    let (gateway, mut upstream) =
-        one_engine(|settings| settings.set("server.request.buffered_bytes", "400MiB")).await;
-    let before = gateway.rss_kb();
-    let body = Arc::new(Request::post(CHAT_PATH, body_of(20 * MIB)).bytes());
-    let addr = gateway.addr;
-    let clients: Vec<_> = (0..10)
-        .map(|_| {
-            let body = Arc::clone(&body);
-            tokio::spawn(async move {
-                let mut client = Client::connect(addr).await;
-                client.send(body.as_slice()).await;
-                streamed(&mut client, "ok").await;
-            })
-        })
-        .collect();
-    for _ in 0..10 {
-        let call = within("the uploads arrive", 4 * SOON, upstream.call()).await;
-        assert!(call.request.body.as_slice() == &body[body.len() - 20 * MIB..], "the body is identical");
-        call.stream("ok").await;
-    }
-    for client in clients {
-        client.await.unwrap();
-    }
-    let peak = gateway.rss_kb().saturating_sub(before);
-    assert!(peak < 320 * 1024, "{peak} KiB for 200 MiB of bodies");
-    checks::at_rest(&gateway).await;
-}
-
-/// H16: one byte too many is a clear refusal, by length and in chunks, and no engine hears of it.
-#[tokio::test]
-async fn a_body_over_the_limit_is_413() {
-    let (gateway, upstream) = one_engine(as_is).await;
-    let mut client = gateway.client().await;
-    let head = format!("POST {CHAT_PATH} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", 32 * MIB + 1);
-    client.send(head).await;
-    checks::rejected(&client.answer().await, 413, "body_too_large");
-
-    let (mut reader, mut request) = (gateway.client().await, Request::post(CHAT_PATH, body_of(32 * MIB + 1)));
-    request = request.chunked(MIB);
-    // The gateway may answer and close before it has taken the rest.
-    drop(reader.try_send(request.bytes()).await);
-    checks::rejected(&reader.answer().await, 413, "body_too_large");
-    assert_eq!(upstream.connections(), 0);
-    wait_until("both are told", SOON, || gateway.access_lines().len() == 2).await;
-    assert!(gateway.access_lines().iter().all(|line| line["outcome"] == "rejected"));
-    checks::at_rest(&gateway).await;
-}
-
-/// A whole body at the limit passes.
-#[tokio::test]
-async fn a_body_at_the_limit_passes() {
-    let (gateway, mut upstream) =
-        one_engine(|settings| settings.set("server.request.body_bytes", "1MiB")).await;
-    let body = body_of(MIB);
-    let mut client = gateway.send(&Request::post(CHAT_PATH, &body)).await;
-    let call = upstream.call().await;
-    checks::same(&call.request.body, &body);
-    call.answer(json_answer(ANSWER)).await;
-    assert_eq!(client.answer().await.status(), 200);
-    checks::rejected(&gateway.ask(&Request::post(CHAT_PATH, body_of(MIB + 1))).await, 413, "body_too_large");
 }

@@ -66,6 +66,29 @@ pub(crate) async fn broken(client: &mut Client, delivered: &str, code: &str) {
     assert_error_form(&error, code);
 }
 
+/// Ends the stream at the engine; the client must have got exactly `sent`.
+pub(crate) async fn ends_same(mut client: Client, call: Call, sent: &[u8]) {
+    call.finish().await;
+    assert_eq!(client.end().await, End::Clean);
+    same(client.body(), sent);
+}
+
+/// The client gets a whole stream with this content.
+pub(crate) async fn streamed(client: &mut Client, content: &str) {
+    assert_eq!(client.head().await.status(), 200);
+    assert_eq!(client.end().await, End::Clean);
+    same(client.body(), format!("{}{DONE}", event(content)).as_bytes());
+}
+
+/// The books of the only exchange, which timed out in this phase and was not sent again.
+pub(crate) async fn timed_out(gateway: &Gateway, phase: &str) {
+    let line = gateway.only_access().await;
+    assert_eq!((&line["outcome"], &line["phase"]), (&"timeout".into(), &phase.into()), "{line}");
+    assert_eq!(line["attempts"], 1, "a request that timed out is not sent again: {line}");
+    gateway.wait_metric("requests_total", &[("outcome", "timeout")], 1.0).await;
+    at_rest(gateway).await;
+}
+
 /// A rejection: this status, and the code in a body of the expected form.
 pub(crate) fn rejected(answer: &Answer, status: u16, code: &str) {
     assert_eq!(answer.status(), status, "{}", answer.text());
@@ -86,9 +109,7 @@ fn assert_error_form(body: &Value, code: &str) {
 pub(crate) async fn alive(gateway: &Gateway, upstream: &mut Upstream, fds: usize) {
     let mut client = gateway.send(&Request::chat()).await;
     upstream.call().await.stream("alive").await;
-    assert_eq!(client.head().await.status(), 200);
-    assert_eq!(client.end().await, End::Clean);
-    same(client.body(), format!("{}{DONE}", event("alive")).as_bytes());
+    streamed(&mut client, "alive").await;
     client.close();
     // The engine's connection may stay in the pool.
     wait_until("descriptors are given back", SOON, || gateway.fd_count() <= fds + 2).await;

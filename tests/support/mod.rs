@@ -22,7 +22,7 @@ pub(crate) mod wire;
 pub(crate) use client::{Client, End, Leave};
 pub(crate) use gateway::Gateway;
 pub(crate) use settings::Settings;
-pub(crate) use upstream::{Call, Gone, Upstream};
+pub(crate) use upstream::{Call, Gone, Recorded, Upstream};
 
 /// A gateway in front of one engine.
 pub(crate) async fn one_engine(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream) {
@@ -63,4 +63,14 @@ pub(crate) async fn streaming(
     call.chunk(&events).await;
     client.until_body(events.as_bytes()).await;
     (client, call)
+}
+
+/// Sends a request, lets the engine answer it, and gives what the engine was asked.
+pub(crate) async fn relayed(gateway: &Gateway, upstream: &mut Upstream, request: &wire::Request) -> Recorded {
+    let mut client = gateway.send(request).await;
+    let call = upstream.call().await;
+    let recorded = call.request.clone();
+    call.answer(wire::json_answer(wire::ANSWER)).await;
+    assert_eq!(client.answer().await.status(), 200);
+    recorded
 }

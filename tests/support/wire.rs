@@ -27,6 +27,29 @@ pub(crate) const ANSWER: &str = "{\"id\":\"c1\",\"object\":\"chat.completion\",\
 /// The path most tests use.
 pub(crate) const CHAT_PATH: &str = "/v1/chat/completions";
 
+/// Bytes in a MiB.
+pub(crate) const MIB: usize = 1024 * 1024;
+
+/// The stream of H01: two events, the finish reason, usage and the end marker.
+pub(crate) fn whole_stream() -> String {
+    [&event("a"), &event("b"), FINISH, USAGE, DONE].concat()
+}
+
+/// A chat body of exactly `size` bytes that do not repeat, the fields that matter last.
+pub(crate) fn chat_of(size: usize) -> Vec<u8> {
+    let head = "{\"messages\":[{\"role\":\"user\",\"content\":\"";
+    let tail = "\"}],\"model\":\"m\",\"stream\":true}";
+    let mut state = 1_u32;
+    let filling = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        b'a' + (state >> 24) as u8 % 26
+    });
+    let mut body = head.as_bytes().to_vec();
+    body.extend(filling.take(size - head.len() - tail.len()));
+    body.extend_from_slice(tail.as_bytes());
+    body
+}
+
 /// One event with a piece of content.
 pub(crate) fn event(content: &str) -> String {
     format!(
