@@ -3,8 +3,8 @@
 mod support;
 
 use support::sockets::{Blackhole, Refusing};
-use support::wire::{ANSWER, Request, answer, json_answer};
-use support::{Gateway, Settings, as_is, checks, one_engine};
+use support::wire::{ANSWER, DONE, Request, answer, event, json_answer};
+use support::{End, Gateway, Settings, as_is, checks, one_engine};
 
 /// H13 (d): an engine that never answers: 504 at first_event, for a stream.
 #[tokio::test]
@@ -132,6 +132,34 @@ async fn an_answer_that_is_not_http_is_502() {
     call.send("SSH-2.0-OpenSSH_9.2 this is not HTTP\r\n\r\n").await;
     checks::rejected(&client.answer().await, 502, "upstream_error");
     call.gone().await;
+}
+
+/// B12: an upgrade that nobody asked for is no answer.
+#[tokio::test]
+async fn an_unasked_101_is_502() {
+    let (gateway, mut upstream) = one_engine(as_is).await;
+    let mut client = gateway.send(&Request::chat()).await;
+    let mut call = upstream.call().await;
+    call.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nsecret").await;
+    checks::rejected(&client.answer().await, 502, "upstream_error");
+    call.gone().await;
+}
+
+/// B12: interim answers are not the answer.
+#[tokio::test]
+async fn interim_answers_are_passed_over() {
+    let (gateway, mut upstream) = one_engine(as_is).await;
+    let mut client = gateway.send(&Request::chat()).await;
+    let mut call = upstream.call().await;
+    call.send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n").await;
+    call.stream("x").await;
+    let mut head = client.head().await;
+    while head.status() < 200 {
+        head = client.head().await;
+    }
+    assert_eq!(head.status(), 200);
+    assert_eq!(client.end().await, End::Clean);
+    checks::same(client.body(), [&event("x"), DONE].concat().as_bytes());
 }
 
 /// A close before any answer, and nobody else to ask: 502.
