@@ -1,0 +1,245 @@
+//! A raw HTTP/1.1 client that reads only when told to, and leaves as rudely as a test asks.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::framing::{BodyDecoder, Head};
+use super::sockets;
+use super::wait::{SOON, within};
+
+/// How a body ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By its HTTP framing.
+    Clean,
+    /// The connection ended first.
+    Broken,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Status line and headers.
+    pub(crate) head: Head,
+    /// The decoded body.
+    pub(crate) body: Vec<u8>,
+    /// How the body ended.
+    pub(crate) end: End,
+}
+
+impl Answer {
+    /// The status code.
+    pub(crate) fn status(&self) -> u16 {
+        self.head.status()
+    }
+
+    /// The body as text.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {:?}", self.text()))
+    }
+}
+
+/// One client connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: TcpStream,
+    raw: Vec<u8>,
+    body: Vec<u8>,
+    decoder: Option<BodyDecoder>,
+    bodiless: bool,
+    read_bytes: usize,
+    ended: Option<End>,
+}
+
+impl Client {
+    /// Connects with default buffers.
+    pub(crate) async fn connect(addr: SocketAddr) -> Self {
+        Self::over(within("connect", SOON, TcpStream::connect(addr)).await.expect("connect"))
+    }
+
+    /// Speaks over a socket that was set up elsewhere.
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).expect("TCP_NODELAY");
+        let (raw, body) = (Vec::new(), Vec::new());
+        Self { stream, raw, body, decoder: None, bodiless: false, read_bytes: 16 * 1024, ended: None }
+    }
+
+    /// Takes at most this many bytes from the socket at a time.
+    pub(crate) fn reading(mut self, read_bytes: usize) -> Self {
+        self.read_bytes = read_bytes;
+        self
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        within("the client sends", Duration::from_secs(30), self.stream.write_all(bytes.as_ref()))
+            .await
+            .expect("send");
+    }
+
+    /// Sends bytes that the gateway may refuse to take, as when it answers early and closes.
+    pub(crate) async fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
+        within("the client sends", Duration::from_secs(30), self.stream.write_all(bytes.as_ref())).await
+    }
+
+    /// The next answers have no body: they answer HEAD.
+    pub(crate) fn expect_no_body(&mut self) {
+        self.bodiless = true;
+    }
+
+    /// Reads the next head, an interim one included.
+    pub(crate) async fn head(&mut self) -> Head {
+        self.head_within(SOON).await
+    }
+
+    /// Reads the next head with a deadline of one's own.
+    pub(crate) async fn head_within(&mut self, deadline: Duration) -> Head {
+        let head = within("the client gets a head", deadline, async {
+            loop {
+                if let Some(head) = Head::take(&mut self.raw) {
+                    return head;
+                }
+                assert!(self.read_raw().await, "the connection ended before a head: {:?}", self.raw);
+            }
+        })
+        .await;
+        self.body.clear();
+        self.ended = None;
+        self.decoder = Some(BodyDecoder::response(&head, self.bodiless));
+        head
+    }
+
+    /// The body read so far.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Takes the body read so far, so that a long one need not be kept.
+    pub(crate) fn take_body(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.body)
+    }
+
+    /// Reads until the body has `length` bytes.
+    pub(crate) async fn until_len(&mut self, length: usize) {
+        let what = format!("the client has {length} body bytes");
+        within(&what, SOON, async {
+            while self.body.len() < length {
+                assert!(self.read_body().await, "ended after {} of {length} bytes", self.body.len());
+            }
+        })
+        .await;
+    }
+
+    /// Reads until the body is exactly these bytes.
+    pub(crate) async fn until_body(&mut self, expected: &[u8]) {
+        self.until_len(expected.len()).await;
+        super::checks::same(&self.body, expected);
+    }
+
+    /// Reads one more piece of the body; false at its end.
+    pub(crate) async fn read_body(&mut self) -> bool {
+        let decoder = self.decoder.as_mut().expect("a head was read");
+        let before = self.body.len();
+        decoder.decode(&mut self.raw, &mut self.body);
+        if decoder.is_done() {
+            self.ended = Some(End::Clean);
+        }
+        if self.body.len() > before {
+            return true;
+        }
+        if self.ended.is_some() {
+            return false;
+        }
+        let by_connection = decoder.ends_with_connection();
+        if !self.read_raw().await {
+            self.ended = Some(if by_connection { End::Clean } else { End::Broken });
+        }
+        true
+    }
+
+    /// Reads to the end of the body.
+    pub(crate) async fn end(&mut self) -> End {
+        self.end_within(SOON).await
+    }
+
+    /// Reads to the end of the body with a deadline of one's own.
+    pub(crate) async fn end_within(&mut self, deadline: Duration) -> End {
+        within("the body ends", deadline, async { while self.read_body().await {} }).await;
+        self.ended.expect("set when no more can be read")
+    }
+
+    /// Reads a head and the whole body.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        self.answer_within(SOON).await
+    }
+
+    /// Reads a head and the whole body with a deadline of one's own.
+    pub(crate) async fn answer_within(&mut self, deadline: Duration) -> Answer {
+        let head = self.head_within(deadline).await;
+        let end = self.end_within(deadline).await;
+        Answer { head, body: self.take_body(), end }
+    }
+
+    /// Waits until the gateway closes; bytes that come first are kept in [`Client::raw`].
+    pub(crate) async fn closed(&mut self) {
+        within("the gateway closes", SOON, async { while self.read_raw().await {} }).await;
+    }
+
+    /// Bytes that belong to no answer read so far.
+    pub(crate) fn raw(&self) -> &[u8] {
+        &self.raw
+    }
+
+    /// Leaves with a FIN.
+    pub(crate) fn close(self) {
+        drop(self);
+    }
+
+    /// Leaves with a reset.
+    pub(crate) fn reset(self) {
+        sockets::reset(self.stream);
+    }
+
+    /// Ends only the sending side.
+    pub(crate) async fn half_close(&mut self) {
+        self.stream.shutdown().await.expect("shutdown");
+    }
+
+    /// Leaves as told.
+    pub(crate) fn leave(self, how: Leave) {
+        match how {
+            Leave::Fin => self.close(),
+            Leave::Reset => self.reset(),
+        }
+    }
+
+    /// Reads what the socket has; false when the connection ended.
+    async fn read_raw(&mut self) -> bool {
+        let mut buffer = vec![0; self.read_bytes];
+        match self.stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => false,
+            Ok(count) => {
+                self.raw.extend_from_slice(&buffer[..count]);
+                true
+            }
+        }
+    }
+}
+
+/// How a client leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// FIN.
+    Fin,
+    /// RST.
+    Reset,
+}

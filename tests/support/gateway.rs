@@ -1,0 +1,225 @@
+//! The gateway as a process: started from a file, watched from outside, killed by guard.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use super::client::{Answer, Client};
+use super::settings::Settings;
+use super::wait::{SOON, wait_until, wait_until_async, within};
+use super::wire::Request;
+use super::{metrics, sockets};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_streamgate");
+const START: Duration = Duration::from_secs(20);
+
+/// A running gateway.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    child: Child,
+    dir: TempDir,
+    /// Where clients are served.
+    pub(crate) addr: SocketAddr,
+    /// The admin listener.
+    pub(crate) admin: SocketAddr,
+}
+
+impl Gateway {
+    /// Starts the gateway and waits until it is ready.
+    pub(crate) async fn start(settings: Settings) -> Self {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let file = dir.path().join("streamgate.yaml");
+        std::fs::write(&file, settings.text(&dir.path().join("access.log"))).expect("write the file");
+        let stderr = std::fs::File::create(dir.path().join("stderr.log")).expect("create stderr.log");
+        let mut child = Command::new(BINARY)
+            .args(["run", "-c"])
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .expect("start the gateway");
+        let mut lines = lines_of(&mut child);
+        let (mut addr, mut admin) = (None, None);
+        while let Some(line) = within("the gateway says ready", START, lines.recv()).await {
+            if let Some(found) = line.strip_prefix("streamgate listening on http://") {
+                addr = found.parse().ok();
+            } else if let Some(found) = line.strip_prefix("streamgate admin on http://") {
+                admin = found.parse().ok();
+            } else if line == "ready" {
+                break;
+            }
+        }
+        let (Some(addr), Some(admin)) = (addr, admin) else {
+            let log = std::fs::read_to_string(dir.path().join("stderr.log")).unwrap_or_default();
+            panic!("the gateway did not start: {log}");
+        };
+        Self { child, dir, addr, admin }
+    }
+
+    /// A connected client.
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.addr).await
+    }
+
+    /// A client whose receive buffer is as small as the kernel allows.
+    pub(crate) async fn narrow_client(&self) -> Client {
+        Client::over(sockets::connect_narrow(self.addr, 4096).await).reading(2048)
+    }
+
+    /// A client that has sent this request.
+    pub(crate) async fn send(&self, request: &Request) -> Client {
+        let mut client = self.client().await;
+        client.send(request.bytes()).await;
+        client
+    }
+
+    /// Sends a request on a connection of its own and reads the whole answer.
+    pub(crate) async fn ask(&self, request: &Request) -> Answer {
+        self.send(request).await.answer().await
+    }
+
+    /// A GET on the admin listener.
+    pub(crate) async fn admin_get(&self, path: &str) -> Answer {
+        let mut client = Client::connect(self.admin).await;
+        client.send(Request::bare("GET", path).header("Connection: close").bytes()).await;
+        client.answer().await
+    }
+
+    /// Sum of the series of a metric (without its prefix) that carry these labels.
+    pub(crate) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        let text = self.admin_get("/metrics").await.text();
+        metrics::value(&text, &format!("streamgate_{name}"), labels)
+    }
+
+    /// Waits until a metric has this value.
+    pub(crate) async fn wait_metric(&self, name: &str, labels: &[(&str, &str)], value: f64) {
+        let what = format!("{name}{labels:?} = {value}");
+        self.wait_metric_where(&what, name, labels, |now| (now - value).abs() < f64::EPSILON).await;
+    }
+
+    /// Waits until a metric has a value that will do.
+    pub(crate) async fn wait_metric_where(
+        &self,
+        what: &str,
+        name: &str,
+        labels: &[(&str, &str)],
+        will_do: impl Fn(f64) -> bool,
+    ) {
+        wait_until_async(what, SOON, || async { will_do(self.metric(name, labels).await) }).await;
+    }
+
+    /// The access lines written so far.
+    pub(crate) fn access_lines(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        whole.lines().map(|line| serde_json::from_str(line).expect("an access line is JSON")).collect()
+    }
+
+    /// Waits for an access line.
+    pub(crate) async fn wait_access(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut found = None;
+        let what = format!("access line: {what}");
+        wait_until(&what, SOON, || {
+            found = self.access_lines().into_iter().find(&wanted);
+            found.is_some()
+        })
+        .await;
+        found.expect("found above")
+    }
+
+    /// Waits for the line of the only exchange so far.
+    pub(crate) async fn only_access(&self) -> Value {
+        let line = self.wait_access("any", |_| true).await;
+        assert_eq!(self.access_lines().len(), 1, "one line an exchange");
+        line
+    }
+
+    /// Resident memory in KiB.
+    pub(crate) fn rss_kb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
+    /// Open file descriptors.
+    pub(crate) fn fd_count(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("fd").count()
+    }
+
+    /// Clock ticks (hundredths of a second) of CPU used so far, user and system.
+    pub(crate) fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("stat");
+        let fields = stat.rsplit(") ").next().expect("fields").split(' ').skip(11).take(2);
+        fields.map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+    }
+
+    /// Sends SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("run kill");
+        assert!(status.success(), "kill -TERM {pid}");
+    }
+
+    /// Waits for the process to end.
+    pub(crate) async fn exit(&mut self, deadline: Duration) -> ExitStatus {
+        let mut status = None;
+        wait_until("the gateway exits", deadline, || {
+            status = self.child.try_wait().expect("wait for the gateway");
+            status.is_some()
+        })
+        .await;
+        status.expect("set above")
+    }
+
+    /// What the gateway wrote to its log.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("stderr.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // The process may be gone already; there is nothing to do about a failure either way.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if std::thread::panicking() {
+            eprintln!("--- gateway log\n{}", self.log());
+            eprintln!("--- access lines");
+            self.access_lines().iter().for_each(|line| eprintln!("{line}"));
+        }
+    }
+}
+
+/// Runs the binary to its end with these arguments and gives its exit code.
+pub(crate) fn exit_code(args: &[&str]) -> Option<i32> {
+    let output = Command::new(BINARY).args(args).stdin(Stdio::null()).output().expect("run the binary");
+    output.status.code()
+}
+
+/// Writes a file for `run -c` into a directory that lives as long as the guard.
+pub(crate) fn config_file(text: &str) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let file = dir.path().join("streamgate.yaml");
+    std::fs::write(&file, text).expect("write the file");
+    (dir, file)
+}
+
+/// Standard output by lines; a thread of its own keeps the pipe from filling up.
+fn lines_of(child: &mut Child) -> mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let stdout = child.stdout.take().expect("stdout is piped");
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Nobody listens after "ready"; the pipe is still drained.
+            drop(sender.send(line));
+        }
+    });
+    receiver
+}

@@ -1,0 +1,76 @@
+//! The black-box harness: a gateway process between raw-socket clients and raw-socket engines.
+//!
+//! Everything here speaks bytes, never the library's own types, so that a fault shared by the
+//! gateway and its tests cannot hide. A test is a dialogue: the client sends, the engine answers
+//! when the test says so, and each side's view is asserted in turn. Waiting is always on a value
+//! with a deadline ([`wait`]).
+
+#![allow(dead_code, unused_imports, reason = "every test file is a crate of its own and uses its own part")]
+
+pub(crate) mod checks;
+pub(crate) mod client;
+pub(crate) mod framing;
+pub(crate) mod gateway;
+pub(crate) mod metrics;
+pub(crate) mod settings;
+pub(crate) mod sockets;
+pub(crate) mod sse;
+pub(crate) mod upstream;
+pub(crate) mod wait;
+pub(crate) mod wire;
+
+pub(crate) use client::{Client, End, Leave};
+pub(crate) use gateway::Gateway;
+pub(crate) use settings::Settings;
+pub(crate) use upstream::{Call, Gone, Recorded, Upstream};
+
+/// A gateway in front of one engine.
+pub(crate) async fn one_engine(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream) {
+    let upstream = Upstream::start().await;
+    let gateway = Gateway::start(adjust(Settings::new(&[upstream.addr]))).await;
+    (gateway, upstream)
+}
+
+/// A gateway in front of two engines.
+pub(crate) async fn two_engines(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream, Upstream) {
+    let (one, two) = (Upstream::start().await, Upstream::start().await);
+    let gateway = Gateway::start(adjust(Settings::new(&[one.addr, two.addr]))).await;
+    (gateway, one, two)
+}
+
+/// For a test that needs nothing but the settings of the cases.
+pub(crate) fn as_is(settings: Settings) -> Settings {
+    settings
+}
+
+/// Starts a stream and reads its head at the client.
+pub(crate) async fn open_stream(gateway: &Gateway, upstream: &mut Upstream) -> (Client, Call) {
+    let mut client = gateway.send(&wire::Request::chat()).await;
+    let mut call = upstream.call().await;
+    call.open().await;
+    assert_eq!(client.head().await.status(), 200);
+    (client, call)
+}
+
+/// A stream that has brought these events to the client.
+pub(crate) async fn streaming(
+    gateway: &Gateway,
+    upstream: &mut Upstream,
+    contents: &[&str],
+) -> (Client, Call) {
+    let (mut client, mut call) = open_stream(gateway, upstream).await;
+    let events: String = contents.iter().map(|content| wire::event(content)).collect();
+    call.chunk(&events).await;
+    client.until_body(events.as_bytes()).await;
+    (client, call)
+}
+
+/// Sends a request, lets the engine answer it, and gives what the engine was asked.
+pub(crate) async fn relayed(gateway: &Gateway, upstream: &mut Upstream, request: &wire::Request) -> Recorded {
+    let mut client = gateway.send(request).await;
+    let call = upstream.call().await;
+    let recorded = call.request.clone();
+    call.answer(wire::json_answer(wire::ANSWER)).await;
+    assert_eq!(client.answer().await.status(), 200);
+    recorded
+}

@@ -1,0 +1,77 @@
+//! Odd sockets: resets, small buffers, and listeners that refuse or swallow connections.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use socket2::{Domain, SockRef, Socket, Type};
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Closes with a reset instead of a FIN.
+pub(crate) fn reset(stream: TcpStream) {
+    SockRef::from(&stream).set_linger(Some(Duration::ZERO)).expect("SO_LINGER");
+    drop(stream);
+}
+
+/// Connects with a small receive buffer, so that not reading is felt early.
+pub(crate) async fn connect_narrow(addr: SocketAddr, receive_bytes: u32) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("socket");
+    socket.set_recv_buffer_size(receive_bytes).expect("SO_RCVBUF");
+    socket.connect(addr).await.expect("connect")
+}
+
+/// Bounds what the kernel takes from a writer that nobody reads from.
+pub(crate) fn narrow_send(stream: &TcpStream, send_bytes: usize) {
+    SockRef::from(stream).set_send_buffer_size(send_bytes).expect("SO_SNDBUF");
+}
+
+/// A port that answers every connect with a reset: bound, but not listening.
+#[derive(Debug)]
+pub(crate) struct Refusing {
+    socket: Socket,
+}
+
+impl Refusing {
+    /// Takes a port of the kernel's choice.
+    pub(crate) fn start() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("socket");
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("bind");
+        Self { socket }
+    }
+
+    /// Its address.
+    pub(crate) fn addr(&self) -> SocketAddr {
+        local(&self.socket)
+    }
+}
+
+/// A port whose accept queue is full: a connect gets no answer at all.
+#[derive(Debug)]
+pub(crate) struct Blackhole {
+    socket: Socket,
+    _queued: Vec<TcpStream>,
+}
+
+impl Blackhole {
+    /// Fills the queue of a listener that never accepts.
+    pub(crate) async fn start() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("socket");
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("bind");
+        socket.listen(0).expect("listen");
+        let mut queued = Vec::new();
+        let patience = Duration::from_millis(300);
+        while let Ok(Ok(stream)) = tokio::time::timeout(patience, TcpStream::connect(local(&socket))).await {
+            queued.push(stream);
+            assert!(queued.len() < 64, "the queue does not fill");
+        }
+        Self { socket, _queued: queued }
+    }
+
+    /// Its address.
+    pub(crate) fn addr(&self) -> SocketAddr {
+        local(&self.socket)
+    }
+}
+
+fn local(socket: &Socket) -> SocketAddr {
+    socket.local_addr().ok().and_then(|addr| addr.as_socket()).expect("bound to an IP address")
+}
