@@ -224,10 +224,9 @@ impl AccessLog {
 
     /// Writes a line, or drops it when too many wait.
     pub fn write(&self, line: &Line) {
-        if let Some(sender) = &*self.sender.lock() {
-            if sender.try_send(line.render(self.format)).is_err() {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-            }
+        let line = line.render(self.format);
+        if self.sender.lock().as_ref().is_some_and(|sender| sender.try_send(line).is_err()) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -239,10 +238,9 @@ impl AccessLog {
     /// Writes what waits and closes. Later lines are dropped.
     pub fn close(&self) {
         self.sender.lock().take();
-        if let Some(writer) = self.writer.lock().take() {
-            if writer.join().is_err() {
-                log::error!("the access log's writer has panicked");
-            }
+        let writer = self.writer.lock().take();
+        if writer.is_some_and(|writer| writer.join().is_err()) {
+            log::error!("the access log's writer has panicked");
         }
     }
 }

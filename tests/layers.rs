@@ -5,8 +5,19 @@ use std::path::{Path, PathBuf};
 
 /// Modules that are pure: no Pingora, no tokio, no clock, no log, no files.
 const CORE: [&str; 13] = [
-    "cluster", "deadline", "failure", "ledger", "openai", "outcome", "rejection", "request_id", "retry", "route",
-    "snapshot", "sse", "usage",
+    "cluster",
+    "deadline",
+    "failure",
+    "ledger",
+    "openai",
+    "outcome",
+    "rejection",
+    "request_id",
+    "retry",
+    "route",
+    "snapshot",
+    "sse",
+    "usage",
 ];
 
 /// What none of them may name.
@@ -32,16 +43,20 @@ fn files(under: &Path) -> Vec<PathBuf> {
         return vec![under.to_owned()];
     }
     let entries = fs::read_dir(under).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| files(&path)).filter(|path| path.extension().is_some_and(|end| end == "rs")).collect()
+    entries
+        .flat_map(|path| files(&path))
+        .filter(|path| path.extension().is_some_and(|end| end == "rs"))
+        .collect()
 }
 
 /// The source before its tests, without comments.
 fn code(path: &Path) -> Vec<(usize, String)> {
     let text = fs::read_to_string(path).unwrap();
     let body = text.split("#[cfg(test)]").next().unwrap_or("").to_owned();
-    let lines = body.lines().enumerate().map(|(number, line)| {
-        (number + 1, line.split("//").next().unwrap_or("").to_owned())
-    });
+    let lines = body
+        .lines()
+        .enumerate()
+        .map(|(number, line)| (number + 1, line.split("//").next().unwrap_or("").to_owned()));
     lines.collect()
 }
 
@@ -69,8 +84,10 @@ fn the_core_imports_nothing_from_the_shell() {
 #[test]
 fn only_the_proxy_implements_proxy_http() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let owners: Vec<PathBuf> =
-        files(&src).into_iter().filter(|path| fs::read_to_string(path).unwrap().contains("impl ProxyHttp for")).collect();
+    let owners: Vec<PathBuf> = files(&src)
+        .into_iter()
+        .filter(|path| fs::read_to_string(path).unwrap().contains("impl ProxyHttp for"))
+        .collect();
     assert_eq!(owners, [src.join("proxy/mod.rs")]);
 }
 

@@ -73,8 +73,11 @@ impl Link {
         self.read(&self.closed)
     }
 
+    /// The first time stands.
     pub(super) fn mark_closed(&self, now: Instant) {
-        self.write(&self.closed, now);
+        if self.closed.load(Ordering::Relaxed) == 0 {
+            self.write(&self.closed, now);
+        }
     }
 
     /// Whether a pooled connection turned out dead and the request went out on a fresh one.

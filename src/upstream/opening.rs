@@ -22,7 +22,7 @@ use crate::outcome::Phase;
 const INTERIM_MAX: usize = 8;
 
 /// A connection whose response head has been read.
-pub(super) struct Opened(pub(super) HttpSession);
+pub(super) struct Opened(pub(super) Box<HttpSession>);
 
 /// Connects, sends and reads the head of the answer.
 pub(super) async fn open(
@@ -66,7 +66,7 @@ struct Lost {
 async fn exchange_heads(stream: Stream, head: RequestHeader, plan: &Plan) -> Result<Opened, Lost> {
     plan.link.mark_sent(Instant::now());
     plan.link.enter(if plan.streaming { Phase::FirstEvent } else { Phase::Unary });
-    let mut session = HttpSession::new(Box::new(Duplex::new(stream, plan.body())));
+    let mut session = Box::new(HttpSession::new(Box::new(Duplex::new(stream, plan.body()))));
     if session.write_request_header(Box::new(head)).await.is_err() {
         // The engine may have answered and closed; the read tells.
         log::debug!("sending the head to {} failed", plan.peer);

@@ -56,7 +56,7 @@ pub(super) enum Stage {
     /// that no two threads poll at once shareable in the eyes of the compiler.
     Opening(Mutex<Opening>),
     /// The body is being read.
-    Body(HttpSession),
+    Body(Box<HttpSession>),
     /// Nothing more will come.
     Done,
 }
@@ -259,7 +259,7 @@ impl Session {
         }
     }
 
-    pub(super) fn opened(&mut self, session: HttpSession) {
+    pub(super) fn opened(&mut self, session: Box<HttpSession>) {
         if let Some(plan) = &self.plan {
             plan.drop_body();
             let is_stream = session.resp_header().is_some_and(is_event_stream);
@@ -279,13 +279,18 @@ impl Session {
 
     /// The connection, if it may serve another request.
     pub(super) async fn into_idle(mut self) -> Option<Stream> {
-        let Stage::Body(mut session) = std::mem::replace(&mut self.stage, Stage::Done) else { return None };
-        if let Some(plan) = &self.plan {
-            plan.link.mark_closed(Instant::now());
-        }
+        let stage = std::mem::replace(&mut self.stage, Stage::Idle);
+        let Stage::Body(mut session) = stage else {
+            drop(stage);
+            self.close();
+            return None;
+        };
         if !self.clean {
+            drop(session);
+            self.close();
             return None;
         }
+        self.close();
         session.respect_keepalive();
         let stream = session.reuse().await?;
         stream.into_any().downcast::<Duplex>().ok().and_then(|duplex| duplex.into_idle())
