@@ -4,6 +4,7 @@ Usage: openai_cases.py GATEWAY_URL ENGINE_URL. Prints one line a case; any failu
 """
 
 import json
+import re
 import sys
 import time
 import urllib.request
@@ -45,7 +46,7 @@ def text(chunks):
 
 def stream():
     chunks = list(chat(True, max_tokens=8))
-    words = [word for word in text(chunks).split() if word.startswith("tok")]
+    words = re.findall(r"tok\d+", text(chunks))
     assert words == [f"tok{n}" for n in range(8)], words
     assert chunks[-1].choices[0].finish_reason == "length"
 
@@ -122,7 +123,7 @@ def error_during_the_stream(fault, code):
         assert error.code == code, (error.code, error.message)
     else:
         raise AssertionError(f"{fault}: no error was raised")
-    words = [word for word in text(chunks).split() if word.startswith("tok")]
+    words = re.findall(r"tok\d+", text(chunks))
     assert words == ["tok0", "tok1", "tok2"], words
 
 
