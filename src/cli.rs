@@ -187,12 +187,14 @@ fn say(text: &str) -> Result<(), Failed> {
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failed(EX_SOFTWARE, error.to_string()))
 }
 
-/// The gateway's own log, on stderr. Pingora's debug lines print whole request heads, credentials
-/// included, so its crates never log below `warn` whatever the level is.
+/// The gateway's own log, on stderr.
+///
+/// Pingora's debug lines print whole request heads, credentials included, so its crates never log
+/// below `warn`; what its proxy says of failed requests the access log says better.
 fn start_log(log: &config::Log) {
     let mut builder = env_logger::Builder::new();
-    builder.filter_level(log.level).filter_module("pingora", log.level.min(log::LevelFilter::Warn));
-    for module in ["pingora_core", "pingora_proxy", "pingora_http", "h2"] {
+    builder.filter_level(log.level).filter_module("pingora_proxy", log::LevelFilter::Off);
+    for module in ["pingora", "pingora_core", "pingora_http", "h2"] {
         builder.filter_module(module, log.level.min(log::LevelFilter::Warn));
     }
     if log.format == LogFormat::Json {

@@ -53,6 +53,9 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive {
     user_timeout: Duration::ZERO,
 };
 
+/// Descriptors below which the start says so.
+const DESCRIPTORS_WANTED: u64 = 16_384;
+
 /// Why the gateway could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -98,6 +101,7 @@ pub struct Listening {
 /// # Errors
 /// It could not start.
 pub fn run(config: Config, on_listening: impl FnOnce(&Listening)) -> Result<(), StartError> {
+    raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.server.threads)
         .thread_name("streamgate")
@@ -107,6 +111,18 @@ pub fn run(config: Config, on_listening: impl FnOnce(&Listening)) -> Result<(), 
     let result = runtime.block_on(async { serve(config, on_listening).await });
     runtime.shutdown_timeout(LAST_WORDS);
     result
+}
+
+/// Each stream takes two descriptors; the soft limit of 1,024 that many systems start with would end
+/// at 500 streams.
+fn raise_descriptor_limit() {
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(limit) if limit < DESCRIPTORS_WANTED => {
+            log::warn!("only {limit} file descriptors are allowed; each stream takes two");
+        }
+        Ok(_) => {}
+        Err(error) => log::warn!("the limit of file descriptors could not be raised: {error}"),
+    }
 }
 
 async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Result<(), StartError> {

@@ -20,7 +20,8 @@ fn environment() -> Result<PathBuf, String> {
     let requirements = requirements.to_str().ok_or("the path is not UTF-8")?;
     let make = run(Command::new("python3").args(["-m", "venv"]).arg(&dir));
     make.and_then(|()| {
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        run(Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
             .args(["--requirement", requirements]))
     })?;
     Ok(python)

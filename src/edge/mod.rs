@@ -2,7 +2,7 @@
 //! reads and writes through.
 //!
 //! Pingora knows that a write did not finish; it does not know whether the client made progress. So
-//! every client connection is wrapped in a [`Conn`](conn::Conn), which does.
+//! every client connection is wrapped in a `Conn`, which does.
 
 mod conn;
 mod listener;

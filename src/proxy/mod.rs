@@ -21,6 +21,7 @@ use std::time::{Instant, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use pingora::modules::http::HttpModules;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -72,6 +73,9 @@ impl ProxyHttp for Gateway {
     fn new_ctx(&self) -> Exchange {
         Exchange::begin(&self.shared, Instant::now(), SystemTime::now())
     }
+
+    /// No modules: the one that Pingora brings compresses, and an event stream must never wait for that.
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
         match intake::take(&self.shared, session, exchange).await? {
