@@ -1,19 +1,79 @@
 //! The typed configuration: what the rest of the gateway reads.
 //!
-//! The file a user writes is parsed into `raw` (a serde mirror of the YAML), and turned into these
-//! types in one pass that gathers every problem with its path. Nothing here reads files, resolves
-//! names or looks at a clock: defaults and overrides are already folded in, so that a [`Route`]
+//! The file a user writes becomes a tree that knows its lines (`tree`), is read into [`raw`], a serde
+//! mirror of the schema (`reader`), and turned into these types (`build`), in one pass that gathers
+//! every problem with its place. Only [`load`] and [`Environment::detect`] look at the machine; nothing
+//! resolves names or looks at a clock. Defaults and overrides are already folded in, so that a [`Route`]
 //! carries the very numbers its exchanges live by.
 //!
 //! The one hard idea: a setting is resolved once, at load. A route's [`Stream`] is the global one
 //! with the route's overrides; its [`Timeouts`] are the global ones, overridden by its cluster,
 //! overridden by the route. No code on the request path asks "which level wins?".
 
+mod build;
+mod check;
+mod environment;
+mod error;
+mod file;
+mod later;
+mod place;
+pub mod raw;
+mod reader;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod tree;
+pub mod units;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use environment::Environment;
+pub use error::{Problem, Problems};
+pub use file::load;
+pub use place::Inactive;
+pub use schema::schema_json;
+
+/// A configuration that may be put in force, and what there is to say about it.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Settings that were accepted but do nothing in this release.
+    pub inactive: Vec<Inactive>,
+    /// What works but is hardly meant.
+    pub warnings: Vec<Problem>,
+}
+
+impl Config {
+    /// Parses and checks the text of a configuration file.
+    ///
+    /// # Errors
+    /// Every problem of the text at once; of a text that is no YAML, the first.
+    pub fn parse(text: &str, environment: &Environment) -> Result<Loaded, Problems> {
+        let tree = tree::parse(text)?;
+        let report = place::Report::default();
+        let root = place::At::root(&report, &tree);
+        let mut config = None;
+        if check::check(&root) {
+            let file: raw::File = reader::read(&root);
+            config = Some(build::config(&file, &root, environment));
+            later::check(&root);
+        }
+        report.settle(config)
+    }
+
+    /// The same for bytes as they come from a file.
+    ///
+    /// # Errors
+    /// Also when the bytes are not UTF-8, or more than 4 MiB.
+    pub fn parse_bytes(bytes: &[u8], environment: &Environment) -> Result<Loaded, Problems> {
+        Self::parse(tree::decode(bytes)?, environment)
+    }
+}
 
 /// One configuration file, validated.
 #[derive(Debug, Clone)]

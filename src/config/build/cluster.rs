@@ -1,0 +1,137 @@
+//! The `clusters` part.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::names::{self, Unique};
+use super::{stream, url, value};
+use crate::config::place::{At, shown};
+use crate::config::raw::{self, Field};
+use crate::config::{Auth, Backend, Cluster, Profile, Timeouts};
+
+/// A cluster and the time budgets that its routes start from.
+pub(super) struct Resolved {
+    pub(super) cluster: Cluster,
+    pub(super) timeouts: Timeouts,
+}
+
+/// Every cluster in the order of the file.
+pub(super) fn clusters(file: &raw::File, at: &At<'_>, global: &Timeouts) -> Vec<Resolved> {
+    let Some(entries) = file.clusters.get() else { return Vec::new() };
+    let cluster = |(name, raw): &(String, Field<raw::Cluster>), at: &At<'_>| {
+        names::label(name, at);
+        match raw {
+            Field::Set(raw) => resolve(name, raw, at, global),
+            Field::Absent => resolve(name, &raw::Cluster::default(), at, global),
+            Field::Wrong => Resolved { cluster: empty(name), timeouts: global.clone() },
+        }
+    };
+    entries.0.iter().zip(at.children()).map(|(entry, at)| cluster(entry, &at)).collect()
+}
+
+fn empty(name: &str) -> Cluster {
+    Cluster {
+        name: Arc::from(name),
+        profile: Profile::Openai,
+        backends: Vec::new(),
+        attempts: 2,
+        auth: Auth::Pass,
+        keepalive: Duration::from_secs(4),
+    }
+}
+
+fn resolve(name: &str, raw: &raw::Cluster, at: &At<'_>, global: &Timeouts) -> Resolved {
+    let default = empty(name);
+    let cluster = Cluster {
+        profile: profile(raw),
+        backends: backends(raw, at),
+        attempts: attempts(raw, &at.key("retry").key("attempts")),
+        auth: auth(raw, &at.key("auth")),
+        keepalive: value::positive(&raw.keepalive, &at.key("keepalive"), default.keepalive),
+        ..default
+    };
+    Resolved { cluster, timeouts: stream::timeouts(raw.timeouts.get(), &at.key("timeouts"), global) }
+}
+
+fn profile(raw: &raw::Cluster) -> Profile {
+    match raw.profile.get() {
+        None | Some(raw::Profile::Openai) => Profile::Openai,
+        Some(raw::Profile::Vllm) => Profile::Vllm,
+        Some(raw::Profile::Deepseek) => Profile::Deepseek,
+        Some(raw::Profile::Sglang) => Profile::Sglang,
+        Some(raw::Profile::Llamacpp) => Profile::Llamacpp,
+    }
+}
+
+fn attempts(raw: &raw::Cluster, at: &At<'_>) -> u32 {
+    let attempts = raw.retry.get().and_then(|retry| retry.attempts.get()).map_or(2, |count| count.0);
+    u32::try_from(value::within(attempts, at, 1..=2)).unwrap_or(2)
+}
+
+fn auth(raw: &raw::Cluster, at: &At<'_>) -> Auth {
+    match raw.auth.get() {
+        None => Auth::Pass,
+        Some(raw::Auth::Word(word)) => match word.as_str() {
+            "pass" => Auth::Pass,
+            "none" => Auth::None,
+            other => {
+                at.problem(format!("{} is not known here", shown(other)), "write pass or none");
+                Auth::None
+            }
+        },
+        Some(raw::Auth::Source(_)) => {
+            at.problem("credentials of the gateway's own are not available yet", "write pass or none");
+            Auth::None
+        }
+    }
+}
+
+fn backends(raw: &raw::Cluster, at: &At<'_>) -> Vec<Backend> {
+    let at_list = at.key("backends");
+    let list = match &raw.backends {
+        Field::Set(list) if !list.is_empty() => list,
+        Field::Wrong => return Vec::new(),
+        Field::Set(_) | Field::Absent => {
+            at_list.problem(
+                "the cluster has no backends",
+                "write [ { name: gpu-1, url: \"http://HOST:PORT\" } ]",
+            );
+            return Vec::new();
+        }
+    };
+    let mut unique = Unique::new("backend");
+    let readable = list.iter().enumerate().filter_map(|(i, raw)| Some((at_list.index(i), raw.get()?)));
+    readable.filter_map(|(at, raw)| backend(raw, &at, &mut unique)).collect()
+}
+
+fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique) -> Option<Backend> {
+    let name = required(&raw.name, "name", at, "write name: gpu-1");
+    if let Some(name) = name {
+        names::label(name, &at.key("name"));
+        unique.check(name, &at.key("name"), "names are unique in a cluster");
+    }
+    if raw.weight.get().is_some_and(|weight| weight.0 == 0) {
+        at.key("weight").problem("a backend of weight 0 gets no work", "write drain: true instead");
+    }
+    let url = required(&raw.url, "url", at, "write url: \"http://HOST:PORT\"")?;
+    match url::parse(url) {
+        Ok(target) => Some(Backend {
+            name: Arc::from(name?.as_str()),
+            host: target.host,
+            port: target.port,
+            prefix: target.prefix,
+            drain: raw.drain.get().copied().unwrap_or(false),
+        }),
+        Err(bad) => {
+            at.key("url").problem(bad.what, bad.fix);
+            None
+        }
+    }
+}
+
+fn required<'a>(field: &'a Field<String>, key: &'static str, at: &At<'_>, fix: &str) -> Option<&'a String> {
+    if field.is_absent() {
+        at.key(key).problem("missing", fix);
+    }
+    field.get()
+}

@@ -1,0 +1,236 @@
+//! The `routes` part.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::cluster::Resolved;
+use super::names::{self, Unique};
+use super::{server, stream, value};
+use crate::config::place::{At, shown};
+use crate::config::raw::{self, Field, List, OneOrMany};
+use crate::config::{Action, Fixed, HalfClose, Route, Server, Stream, Streaming, Timeouts};
+
+/// What a route inherits from and refers to.
+pub(super) struct Above<'a> {
+    pub(super) server: &'a Server,
+    pub(super) stream: &'a Stream,
+    pub(super) timeouts: &'a Timeouts,
+    pub(super) clusters: &'a [Resolved],
+}
+
+/// Every route in the order of the file.
+pub(super) fn routes(file: &raw::File, at: &At<'_>, above: &Above<'_>) -> Vec<Route> {
+    let list = match &file.routes {
+        Field::Set(list) if !list.is_empty() => list,
+        Field::Wrong => return Vec::new(),
+        Field::Set(_) | Field::Absent => {
+            at.problem("no routes: every request would be answered 404", "add one, with match and cluster");
+            return Vec::new();
+        }
+    };
+    let indices: HashMap<&str, usize> =
+        above.clusters.iter().enumerate().map(|(i, resolved)| (&*resolved.cluster.name, i)).collect();
+    let mut unique = Unique::new("route");
+    let mut routes = Vec::new();
+    let mut reach = Reach::default();
+    for (i, raw) in list.iter().enumerate() {
+        let (Some(raw), at) = (raw.get(), at.index(i)) else { continue };
+        let route = route(raw, &at, above, &indices);
+        let at_name = if raw.name.is_absent() { at.clone() } else { at.key("name") };
+        names::text(&route.name, &at_name);
+        unique.check(&route.name, &at_name, "give each its own name");
+        reach.check(&route, &at);
+        routes.push(route);
+    }
+    routes
+}
+
+fn route(raw: &raw::Route, at: &At<'_>, above: &Above<'_>, indices: &HashMap<&str, usize>) -> Route {
+    let empty = raw::Match::default();
+    let (matches, at_match) = (raw.matches.get().unwrap_or(&empty), at.key("match"));
+    let paths = paths(raw, at);
+    if let Some(pattern) = matches.model.get() {
+        names::glob(pattern, &at_match.key("model"));
+    }
+    let action = action(raw, at, indices);
+    let timeouts = match action {
+        Action::Proxy(cluster) => {
+            above.clusters.get(cluster).map_or(above.timeouts, |resolved| &resolved.timeouts)
+        }
+        Action::Respond(_) => above.timeouts,
+    };
+    let stream = stream::stream(raw.stream.get(), &at.key("stream"), above.stream);
+    if above.stream.half_close == HalfClose::Abort || above.stream.heartbeat.is_some() {
+        stream::warn_silent_finish(&stream, &at.key("stream"));
+    }
+    Route {
+        name: Arc::from(raw.name.get().or_else(|| paths.first()).map_or("unnamed", String::as_str)),
+        paths,
+        model: matches.model.get().cloned(),
+        methods: texts(&matches.methods, &at_match.key("methods"), names::method),
+        action,
+        models: texts(&raw.models, &at.key("models"), names::text),
+        aliases: aliases(raw, &at.key("aliases")),
+        streaming: match raw.streaming.get() {
+            None | Some(raw::Streaming::Any) => Streaming::Any,
+            Some(raw::Streaming::Required) => Streaming::Required,
+        },
+        include_usage: raw.include_usage.get().copied().unwrap_or(true),
+        body_bytes: body_bytes(raw, &at.key("body_bytes"), above),
+        stream,
+        timeouts: stream::timeouts(raw.timeouts.get(), &at.key("timeouts"), timeouts),
+    }
+}
+
+fn body_bytes(raw: &raw::Route, at: &At<'_>, above: &Above<'_>) -> u64 {
+    let limits = &above.server.request;
+    let bytes = value::size(&raw.body_bytes, at, limits.body_bytes, 1..=server::BODY_BYTES_MAX);
+    if raw.body_bytes.get().is_some() && bytes > limits.buffered_bytes {
+        at.problem(
+            format!("more than all bodies together may have ({} bytes)", limits.buffered_bytes),
+            "write less, or raise server.request.buffered_bytes",
+        );
+    }
+    bytes
+}
+
+fn paths(raw: &raw::Route, at: &At<'_>) -> Vec<String> {
+    let at = at.key("match");
+    let found = match raw.matches.get().map(|matches| &matches.path) {
+        Some(Field::Set(found)) => found,
+        None if !raw.matches.is_absent() => return Vec::new(),
+        Some(Field::Wrong) => return Vec::new(),
+        _ => {
+            at.key("path").problem("missing", "write match: { path: /v1/chat/completions }");
+            return Vec::new();
+        }
+    };
+    match found {
+        OneOrMany::One(path) => {
+            names::path(path, &at.key("path"));
+            vec![path.clone()]
+        }
+        OneOrMany::Many(many) => texts(&Field::Set(many.clone()), &at.key("path"), names::path),
+    }
+}
+
+/// The readable elements of a list, each looked at by `check`.
+fn texts(list: &List<String>, at: &At<'_>, check: fn(&str, &At<'_>)) -> Vec<String> {
+    let Some(list) = list.get() else { return Vec::new() };
+    let readable = list.iter().enumerate().filter_map(|(i, text)| Some((i, text.get()?)));
+    readable
+        .map(|(i, text)| {
+            check(text, &at.index(i));
+            text.clone()
+        })
+        .collect()
+}
+
+fn aliases(raw: &raw::Route, at: &At<'_>) -> BTreeMap<String, String> {
+    let Some(entries) = raw.aliases.get() else { return BTreeMap::new() };
+    let mut aliases = Vec::new();
+    for ((from, to), at) in entries.0.iter().zip(at.children()) {
+        match to {
+            Field::Set(to) => aliases.push((at, from.as_str(), to.as_str())),
+            Field::Absent => at.problem("stands for nothing", "write the backend's model name"),
+            Field::Wrong => {}
+        }
+    }
+    names::aliases(&aliases);
+    aliases.into_iter().map(|(_, from, to)| (from.to_owned(), to.to_owned())).collect()
+}
+
+fn action(raw: &raw::Route, at: &At<'_>, indices: &HashMap<&str, usize>) -> Action {
+    match (&raw.cluster, &raw.respond) {
+        (Field::Set(_), Field::Set(_)) => {
+            at.key("respond").problem("both a cluster and a fixed answer", "keep one of them")
+        }
+        (Field::Set(name), _) => match indices.get(name.as_str()) {
+            Some(&index) => return Action::Proxy(index),
+            None => {
+                at.key("cluster").problem(format!("no cluster has the name {}", shown(name)), known(indices))
+            }
+        },
+        (_, Field::Set(respond)) => return Action::Respond(fixed(respond, &at.key("respond"))),
+        (Field::Absent, Field::Absent) => {
+            at.key("cluster").problem("missing", "write the cluster's name, or use respond")
+        }
+        _ => {}
+    }
+    Action::Respond(fixed(&raw::Respond::default(), at))
+}
+
+fn known(indices: &HashMap<&str, usize>) -> String {
+    let mut names: Vec<&str> = indices.keys().copied().collect();
+    names.sort_unstable();
+    match names.len() {
+        0 => "add it under clusters".into(),
+        1..=20 => format!("there are: {}", names.join(", ")),
+        n => format!("there are {n} others"),
+    }
+}
+
+fn fixed(raw: &raw::Respond, at: &At<'_>) -> Fixed {
+    let content_type = raw.content_type.get().cloned().unwrap_or_else(|| "text/plain".into());
+    if content_type.is_empty() || !content_type.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
+        at.key("content_type")
+            .problem(format!("{} is no content type", shown(&content_type)), "as in text/plain");
+    }
+    let status = raw.status.get().map_or(200, |status| status.0);
+    let status = value::within(status, &at.key("status"), 200..=599);
+    Fixed { status: u16::try_from(status).unwrap_or(200), content_type, body: raw.body.or_empty() }
+}
+
+/// Warns of clusters that no route leads to.
+pub(super) fn warn_unused(routes: &[Route], clusters: &[Resolved], at: &At<'_>) {
+    let used: HashSet<usize> = routes
+        .iter()
+        .filter_map(|route| match route.action {
+            Action::Proxy(cluster) => Some(cluster),
+            Action::Respond(_) => None,
+        })
+        .collect();
+    for (i, at) in at.children().iter().enumerate().take(clusters.len()) {
+        if !used.contains(&i) {
+            at.warning("no route leads here", "name it in a route, or drop it");
+        }
+    }
+}
+
+/// Finds routes that an earlier one leaves nothing to.
+#[derive(Default)]
+struct Reach {
+    /// Path -> methods of each earlier route that takes every model on it; no methods = the default.
+    taken: HashMap<String, Vec<Vec<String>>>,
+}
+
+impl Reach {
+    fn check(&mut self, route: &Route, at: &At<'_>) {
+        if !route.paths.is_empty() && route.paths.iter().all(|path| self.is_taken(path, &route.methods)) {
+            at.warning(
+                "never reached: an earlier route takes its paths, whatever the model",
+                "move it up, or drop it",
+            );
+        }
+        if route.model.is_none() {
+            for path in &route.paths {
+                self.taken.entry(path.clone()).or_default().push(route.methods.clone());
+            }
+        }
+    }
+
+    fn is_taken(&self, path: &str, methods: &[String]) -> bool {
+        let parent = path.rfind('/').map(|end| format!("{}/*", &path[..end]));
+        let earlier =
+            [Some(path.to_owned()), parent].into_iter().flatten().filter_map(|path| self.taken.get(&path));
+        earlier.flatten().any(|taken| covers(taken, methods))
+    }
+}
+
+/// Whether a route with the methods `taken` leaves none of `methods`. Empty is GET and POST.
+fn covers(taken: &[String], methods: &[String]) -> bool {
+    let default = ["GET".to_owned(), "POST".to_owned()];
+    let taken = if taken.is_empty() { &default[..] } else { taken };
+    let methods = if methods.is_empty() { &default[..] } else { methods };
+    methods.iter().all(|method| taken.contains(method))
+}

@@ -1,0 +1,117 @@
+//! What `auto` stands for on this machine.
+
+use std::fs;
+use std::path::Path;
+
+/// The means of the process, as plain numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Environment {
+    /// Cores that the process may use, at least 1.
+    pub cores: usize,
+    /// Memory that the process may use, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Environment {
+    /// Looks at the limits of the process: its control group's (v2, then v1), bounded by the machine's memory.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_bytes(Path::new("/")),
+        }
+    }
+}
+
+/// What to count on where nothing can be found out.
+const MEMORY_FALLBACK: u64 = 1 << 30;
+
+/// The smallest memory limit below `root`, a file system with /proc and /sys.
+fn memory_bytes(root: &Path) -> u64 {
+    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+    let machine = read("proc/meminfo").and_then(|text| total_bytes(&text));
+    let groups = read("proc/self/cgroup").unwrap_or_default();
+    let limits = group_files(&groups).into_iter().filter_map(|path| read(&path)?.trim().parse().ok());
+    limits.chain(machine).min().unwrap_or(MEMORY_FALLBACK)
+}
+
+/// `MemTotal` of /proc/meminfo, which says "kB" and means KiB.
+fn total_bytes(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Every file that may hold a limit for the groups of /proc/self/cgroup: each group's own and its
+/// parents', since the tightest one counts. Inside a container the top of the mount is the container's.
+fn group_files(groups: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        let (mount, file) = match controllers {
+            "" => ("sys/fs/cgroup", "memory.max"),
+            v1 if v1.split(',').any(|name| name == "memory") => {
+                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let mut path = path.trim_matches('/');
+        loop {
+            files.push(if path.is_empty() {
+                format!("{mount}/{file}")
+            } else {
+                format!("{mount}/{path}/{file}")
+            });
+            if path.is_empty() {
+                break;
+            }
+            path = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        }
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn the_tightest_limit_of_the_groups_counts() {
+        let root = machine(&[
+            ("proc/meminfo", "MemTotal:       8000000 kB\nMemFree: 1 kB\n"),
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/memory.max", "1000000\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+        ]);
+        assert_eq!(memory_bytes(root.path()), 1_000_000);
+    }
+
+    #[test]
+    fn version_one_without_a_limit_is_bounded_by_the_machine() {
+        let root = machine(&[
+            ("proc/meminfo", "MemTotal: 100 kB\n"),
+            ("proc/self/cgroup", "5:cpu,memory:/docker/x\n2:cpuset:/docker/x\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        assert_eq!(memory_bytes(root.path()), 102_400);
+    }
+
+    #[test]
+    fn an_unknown_machine_gets_a_modest_guess() {
+        assert_eq!(memory_bytes(machine(&[]).path()), MEMORY_FALLBACK);
+        let here = Environment::detect();
+        assert!(here.cores > 0 && here.memory_bytes > 0);
+    }
+}

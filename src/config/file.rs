@@ -1,0 +1,67 @@
+//! Reading a configuration file, boundedly.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::environment::Environment;
+use super::error::{Problem, Problems};
+use super::tree::FILE_BYTES_MAX;
+use super::{Config, Loaded};
+
+/// Reads, parses and checks the file at `path`. Start-up, `check` and reload all come here.
+///
+/// # Errors
+/// Every problem of the file, or why it could not be read; either way named by `path`.
+pub fn load(path: &Path, environment: &Environment) -> Result<Loaded, Problems> {
+    let name = path.display().to_string();
+    let read = read(path).map_err(|what| Problems::from(Problem::of_file(None, None, what, "")));
+    read.and_then(|bytes| Config::parse_bytes(&bytes, environment)).map_err(|problems| problems.in_file(name))
+}
+
+/// The bytes of a file, up to one more than is allowed; so a file without end is refused, not read.
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let cannot = |error: std::io::Error| format!("cannot be read: {error}");
+    let file = File::open(path).map_err(cannot)?;
+    if file.metadata().map_err(cannot)?.is_dir() {
+        return Err("cannot be read: it is a directory".into());
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENVIRONMENT: Environment = Environment { cores: 2, memory_bytes: 1 << 30 };
+
+    fn told(path: &Path) -> String {
+        load(path, &ENVIRONMENT).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_path_that_is_no_file_is_told_with_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let absent = folder.path().join("absent.yaml");
+        assert!(told(&absent).starts_with(&format!("{}: cannot be read: No such file", absent.display())));
+        assert!(told(folder.path()).ends_with("it is a directory"));
+        let circle = folder.path().join("circle.yaml");
+        std::os::unix::fs::symlink(&circle, &circle).unwrap();
+        assert!(told(&circle).contains("cannot be read"));
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        assert!(told(Path::new("/dev/zero")).contains("larger than 4 MiB"));
+    }
+
+    #[test]
+    fn a_file_that_is_not_utf8_is_told_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("latin1.yaml");
+        std::fs::write(&path, b"server:\n  # caf\xe9\n").unwrap();
+        assert!(told(&path).contains("latin1.yaml:2: not UTF-8"));
+    }
+}

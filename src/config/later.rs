@@ -1,0 +1,216 @@
+//! Settings of the schema that this release does not act on yet.
+//!
+//! A file may hold the whole schema, so that it can be written once and for all. A setting from the
+//! table below is taken at its default, where it says nothing that is not so, and refused at any
+//! other value: a gateway that ignores a limit in silence is worse than one that does not start.
+//! A feature that arrives takes its rows away.
+
+use super::place::At;
+use super::tree::{self, Node, Scalar, Value};
+use super::units::{Duration, Quantity, Size};
+
+/// What a setting at its accepted value would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// Nothing: the feature is off.
+    Off,
+    /// Something, and it does not yet: the user is told.
+    On,
+}
+
+/// One setting: its path, with `*` for any name or index, and its default as YAML.
+type Row = (&'static str, &'static str, Effect);
+
+use Effect::{Off, On};
+
+/// Null, an empty list and an empty map are accepted everywhere.
+const ROWS: &[Row] = &[
+    ("server.listen.*.h2c", "false", Off),
+    ("server.listen.*.mode", "\"0660\"", Off),
+    ("server.listen.*.tls", "null", Off),
+    ("server.listen.*.proxy_protocol", "false", Off),
+    ("server.listen.*.redirect_https", "null", Off),
+    ("server.admin.token_file", "null", Off),
+    ("server.connections.max", "20000", On),
+    ("server.connections.per_ip", "never", Off),
+    ("server.request.uri_bytes", "8KiB", On),
+    ("server.request.header_bytes", "32KiB", On),
+    ("server.request.header_count", "100", On),
+    ("server.request.header_timeout", "10s", On),
+    ("server.trusted_proxies", "[]", Off),
+    ("server.upgrade_socket", "null", Off),
+    ("log.access_sample", "100%", Off),
+    ("log.usage", "none", Off),
+    ("log.usage_rotate", "{ size: 256MiB, keep: 8 }", Off),
+    ("log.slow", "never", Off),
+    ("telemetry.otlp", "null", Off),
+    ("telemetry.sample", "1%", Off),
+    ("clusters.*.backends.*.weight", "1", Off),
+    ("clusters.*.backends.*.max_inflight", "never", Off),
+    ("clusters.*.discover", "null", Off),
+    ("clusters.*.balance", "round_robin", Off),
+    ("clusters.*.affinity", "{ by: [], load_bound: 1.25 }", Off),
+    ("clusters.*.health.active", "{ path: /health, every: 2s, timeout: 1s, fall: 3, rise: 2 }", On),
+    (
+        "clusters.*.health.passive",
+        "{ consecutive: 3, ejection: 10s, ejection_max: 300s, max_ejected: 50% }",
+        On,
+    ),
+    ("clusters.*.health.wedged", "{ after: 120s }", On),
+    ("clusters.*.health.slow_start", "10s", On),
+    ("clusters.*.scrape", "{ path: /metrics, every: 2s }", On),
+    ("clusters.*.queue", "{ max: 1000 }", On),
+    ("clusters.*.retry.budget", "20%", On),
+    ("clusters.*.retry.floor", "10/s", On),
+    ("clusters.*.continue", "never", Off),
+    ("clusters.*.continuous_usage", "false", Off),
+    ("clusters.*.headers", "{ set: {}, remove: [] }", Off),
+    ("clusters.*.tls", "{ verify: true, ca: null, sni: null }", Off),
+    ("clusters.*.cache_salt", "none", Off),
+    ("routes.*.match.headers", "{}", Off),
+    ("routes.*.fallback", "[]", Off),
+    ("routes.*.include_usage", "true", On),
+    (
+        "routes.*.guard",
+        "{ max_tokens: null, n: null, best_of: null, prompts: null, logprobs: null, tools: null, schema_depth: null, denied: [] }",
+        Off,
+    ),
+    ("session.from", "[\"header:X-Session-Id\", \"cookie:session_id\", \"body:/session_id\"]", On),
+    ("session.to", "[]", Off),
+    ("session.missing", "pass", Off),
+    ("keys", "[]", Off),
+    ("limits.store", "memory", Off),
+    ("limits.per_ip.requests", "never", Off),
+    ("cors.origins", "[]", Off),
+];
+
+/// A setting that is already off at this value, whatever its default is.
+const ALSO_OFF: &[(&str, &str)] = &[("routes.*.include_usage", "false")];
+
+/// Notes what is refused and what is accepted in vain, in the whole file.
+pub(super) fn check(root: &At<'_>) {
+    for &(path, default, effect) in ROWS {
+        let Ok(default) = tree::parse_fragment(default) else { continue };
+        for at in matching(root, path) {
+            check_one(&at, path, &default, effect);
+        }
+    }
+}
+
+fn check_one(at: &At<'_>, path: &str, default: &Node, effect: Effect) {
+    let Some(node) = at.node() else { return };
+    if says_nothing(node) || ALSO_OFF.iter().any(|&(off, value)| off == path && same_text(node, value)) {
+        return;
+    }
+    if refuse_differing(at, node, default) && effect == On {
+        at.inactive();
+    }
+}
+
+/// Null, `[]`, `{}`.
+fn says_nothing(node: &Node) -> bool {
+    match &node.value {
+        Value::Scalar(scalar) => *scalar == Scalar::Null,
+        Value::List(list) => list.is_empty(),
+        Value::Map(map) => map.entries.is_empty(),
+    }
+}
+
+fn same_text(node: &Node, value: &str) -> bool {
+    tree::parse_fragment(value).is_ok_and(|other| same(node, &other))
+}
+
+/// Every place that the pattern names.
+fn matching<'t>(root: &At<'t>, path: &'static str) -> Vec<At<'t>> {
+    let mut places = vec![root.clone()];
+    for step in path.split('.') {
+        places = match step {
+            "*" => places.iter().flat_map(At::children).collect(),
+            key => places.iter().map(|at| at.key(key)).filter(|at| at.node().is_some()).collect(),
+        };
+    }
+    places
+}
+
+/// Tells each innermost value that differs from its default; true if there is none. A map may leave
+/// keys out.
+fn refuse_differing(at: &At<'_>, node: &Node, default: &Node) -> bool {
+    if says_nothing(node) {
+        return true;
+    }
+    if let (Value::Map(map), Value::Map(_)) = (&node.value, &default.value) {
+        let mut all_same = true;
+        for (child, entry) in at.children().iter().zip(&map.entries) {
+            all_same &= match default.entry(&entry.key) {
+                Some(default) => refuse_differing(child, &entry.value, &default.value),
+                None => refuse(child, "leave it out"),
+            };
+        }
+        return all_same;
+    }
+    if same(node, default) {
+        return true;
+    }
+    match &default.value {
+        Value::Scalar(scalar) if *scalar != Scalar::Null => {
+            refuse(at, &format!("leave it out or write {}", told(scalar)))
+        }
+        _ => refuse(at, "leave it out"),
+    }
+}
+
+fn refuse(at: &At<'_>, fix: &str) -> bool {
+    // Of a value that is no value at all, only that is told.
+    if !at.has_problem() {
+        at.problem("not available yet", fix);
+    }
+    false
+}
+
+/// Equal in meaning: 2000ms is 2s.
+fn same(a: &Node, b: &Node) -> bool {
+    match (&a.value, &b.value) {
+        (Value::Scalar(Scalar::Text(a)), Value::Scalar(Scalar::Text(b))) => {
+            a == b || equal_as::<Duration>(a, b) || equal_as::<Size>(a, b)
+        }
+        (Value::Scalar(a), Value::Scalar(b)) => a == b,
+        (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        _ => false,
+    }
+}
+
+fn equal_as<T: Quantity + PartialEq>(a: &str, b: &str) -> bool {
+    matches!((T::from_text(a), T::from_text(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+fn told(scalar: &Scalar) -> String {
+    match scalar {
+        Scalar::Null => "null".into(),
+        Scalar::Bool(value) => value.to_string(),
+        Scalar::Int(value) => value.to_string(),
+        Scalar::Float(value) => value.to_string(),
+        Scalar::Text(text) => text.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_of_the_table_is_yaml_and_no_setting_stands_twice() {
+        let mut paths = std::collections::HashSet::new();
+        for (path, default, _) in ROWS {
+            assert!(tree::parse_fragment(default).is_ok(), "{path}");
+            assert!(paths.insert(path), "{path} stands twice");
+        }
+    }
+
+    #[test]
+    fn equal_quantities_in_other_units_are_the_default() {
+        let node = |text| tree::parse_fragment(text).unwrap();
+        assert!(same(&node("2000ms"), &node("2s")));
+        assert!(same(&node("8192B"), &node("8KiB")));
+        assert!(!same(&node("3s"), &node("2s")));
+    }
+}

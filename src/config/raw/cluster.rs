@@ -1,0 +1,316 @@
+//! The `clusters` part.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize as DeserializeTrait, Deserializer, MapAccess, Visitor};
+
+use super::{Entries, Field, List, Timeouts};
+use crate::config::units::{Count, Duration, OrNever, Percent, Rate};
+
+/// Backends that serve the same thing.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cluster {
+    /// Wire particulars of the engines. Default openai.
+    pub profile: Field<Profile>,
+    /// The servers.
+    pub backends: List<Backend>,
+    /// Find backends by DNS, instead of or beside the list.
+    pub discover: Field<Discover>,
+    /// How a backend is chosen. Default round_robin.
+    pub balance: Field<Balance>,
+    /// Keep together what shares a cache.
+    pub affinity: Field<Affinity>,
+    /// How a bad backend is noticed.
+    pub health: Field<Health>,
+    /// Where load is read from.
+    pub scrape: Field<Scrape>,
+    /// Waiting for a free slot.
+    pub queue: Field<Queue>,
+    /// When a failed attempt moves to another backend.
+    pub retry: Field<Retry>,
+    /// Finish a stream that was cut mid-answer on another backend. Default never.
+    #[serde(rename = "continue")]
+    pub continuation: Field<Continue>,
+    /// Ask for running usage. Default false.
+    pub continuous_usage: Field<bool>,
+    /// Credentials toward the backends. Default pass: the client's own.
+    pub auth: Field<Auth>,
+    /// Headers of the request to the backend.
+    pub headers: Field<Headers>,
+    /// TLS toward the backends.
+    pub tls: Field<ClusterTls>,
+    /// How long an idle connection is kept; stay below the engine's own keep-alive. Default 4s.
+    pub keepalive: Field<Duration>,
+    /// A salt for the engine's prefix cache. Default none.
+    pub cache_salt: Field<CacheSalt>,
+    /// Time budgets of this cluster.
+    pub timeouts: Field<Timeouts>,
+}
+
+/// A vendor's wire particulars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// vLLM's OpenAI-compatible server.
+    Vllm,
+    /// The DeepSeek API.
+    Deepseek,
+    /// SGLang.
+    Sglang,
+    /// llama.cpp's server.
+    Llamacpp,
+    /// Any other OpenAI-compatible server.
+    Openai,
+}
+
+/// One server.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Backend {
+    /// Unique in its cluster.
+    pub name: Field<String>,
+    /// `http://HOST:PORT`, with a path prefix if need be.
+    pub url: Field<String>,
+    /// Share of the work against its neighbours. Default 1.
+    pub weight: Field<Count>,
+    /// Requests at once. Default never: no limit.
+    pub max_inflight: Field<OrNever<Count>>,
+    /// Takes no new work. Default false.
+    pub drain: Field<bool>,
+}
+
+/// Backends found by DNS.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Discover {
+    /// `HOST:PORT`; every address of the host is a backend.
+    pub dns: Field<String>,
+    /// How often it is asked. Default 5s.
+    pub every: Field<Duration>,
+}
+
+/// How a backend is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Balance {
+    /// One after the other.
+    RoundRobin,
+    /// By chance.
+    Random,
+    /// The less loaded of two drawn by chance.
+    LeastLoad,
+    /// The same for the same key.
+    ConsistentHash,
+}
+
+/// Keep together what shares a cache.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Affinity {
+    /// What to stick by: session, prefix; the first that is present.
+    pub by: List<AffinityBy>,
+    /// How far above the mean a backend may run before its overflow spills. Default 1.25.
+    pub load_bound: Field<f64>,
+}
+
+/// What to stick by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AffinityBy {
+    /// The session id.
+    Session,
+    /// The leading text of the prompt.
+    Prefix,
+}
+
+/// How a bad backend is noticed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Health {
+    /// By asking it.
+    pub active: Field<Active>,
+    /// By what happens to requests.
+    pub passive: Field<Passive>,
+    /// By streams that stand still.
+    pub wedged: Field<Wedged>,
+    /// How long a backend that came back gets less work. Default 10s.
+    pub slow_start: Field<Duration>,
+}
+
+/// Health by asking.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Active {
+    /// Path of the health endpoint. Default /health.
+    pub path: Field<String>,
+    /// Time between two checks. Default 2s.
+    pub every: Field<Duration>,
+    /// Time for one. Default 1s.
+    pub timeout: Field<Duration>,
+    /// Failures that make it bad. Default 3.
+    pub fall: Field<Count>,
+    /// Successes that make it good. Default 2.
+    pub rise: Field<Count>,
+}
+
+/// Health by what happens to requests.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Passive {
+    /// Failures in a row. Default 3.
+    pub consecutive: Field<Count>,
+    /// First time out of the rotation. Default 10s.
+    pub ejection: Field<Duration>,
+    /// Longest time out of it. Default 300s.
+    pub ejection_max: Field<Duration>,
+    /// Largest share of the cluster that may be out at once. Default 50%.
+    pub max_ejected: Field<Percent>,
+}
+
+/// Health by streams that stand still.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Wedged {
+    /// Streams in flight, and no data event for this long. Default 120s.
+    pub after: Field<Duration>,
+}
+
+/// Where load is read from.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scrape {
+    /// Path of the metrics endpoint. Default /metrics.
+    pub path: Field<String>,
+    /// How often. Default 2s.
+    pub every: Field<Duration>,
+}
+
+/// Waiting for a free slot.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Queue {
+    /// Requests that may wait. Default 1000.
+    pub max: Field<Count>,
+}
+
+/// When a failed attempt moves to another backend.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retry {
+    /// Attempts in all, 1 or 2. Default 2.
+    pub attempts: Field<Count>,
+    /// Largest share of requests that may be tried again. Default 20%.
+    pub budget: Field<Percent>,
+    /// Second attempts that are always allowed. Default 10/s.
+    pub floor: Field<Rate>,
+}
+
+/// When a cut stream is finished elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Continue {
+    /// Never.
+    Never,
+    /// When its backend was lost.
+    NodeLoss,
+}
+
+/// Headers of the request to the backend.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Headers {
+    /// Set, over what the client sent.
+    pub set: Field<Entries<String>>,
+    /// Removed.
+    pub remove: List<String>,
+}
+
+/// TLS toward the backends.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClusterTls {
+    /// Check the certificate. Default true.
+    pub verify: Field<bool>,
+    /// Authorities, a PEM file.
+    pub ca: Field<String>,
+    /// Server name to ask for, if not the URL's.
+    pub sni: Field<String>,
+}
+
+/// A salt for the engine's prefix cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheSalt {
+    /// No salt.
+    None,
+    /// One for each API key.
+    Key,
+}
+
+/// Credentials toward the backends.
+#[derive(Debug)]
+pub enum Auth {
+    /// `pass` or `none`.
+    Word(String),
+    /// From elsewhere.
+    Source(AuthSource),
+}
+
+/// Where a credential comes from: `{ bearer_env: NAME }`, `{ bearer_file: PATH }`, or
+/// `{ header: x-api-key, env: NAME }`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthSource {
+    /// Environment variable with a bearer token.
+    pub bearer_env: Field<String>,
+    /// File with a bearer token.
+    pub bearer_file: Field<String>,
+    /// Header to set instead of Authorization.
+    pub header: Field<String>,
+    /// Environment variable with that header's value.
+    pub env: Field<String>,
+}
+
+impl<'de> DeserializeTrait<'de> for Auth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordOrSource;
+
+        impl<'de> Visitor<'de> for WordOrSource {
+            type Value = Auth;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("pass, none or a map")
+            }
+
+            fn visit_str<E>(self, word: &str) -> Result<Auth, E> {
+                Ok(Auth::Word(word.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Auth, A::Error> {
+                AuthSource::deserialize(MapAccessDeserializer::new(map)).map(Auth::Source)
+            }
+        }
+
+        deserializer.deserialize_any(WordOrSource)
+    }
+}
+
+impl JsonSchema for Auth {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Auth".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let source = generator.subschema_for::<AuthSource>();
+        schemars::json_schema!({ "anyOf": [{ "enum": ["pass", "none"] }, source] })
+    }
+}
