@@ -22,8 +22,11 @@ pub(super) fn check(at: &At<'_>) -> bool {
         return false;
     }
     duplicates(at);
-    // Not `all`: every part is looked at.
-    at.children().iter().fold(true, |sound, child| check(child) && sound)
+    let mut is_sound = true;
+    for child in at.children() {
+        is_sound &= check(&child);
+    }
+    is_sound
 }
 
 fn duplicates(at: &At<'_>) {

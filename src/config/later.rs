@@ -160,7 +160,10 @@ fn refuse_differing(at: &At<'_>, node: &Node, default: &Node) -> bool {
 }
 
 fn refuse(at: &At<'_>, fix: &str) -> bool {
-    at.problem("not available yet", fix);
+    // Of a value that is no value at all, only that is told.
+    if !at.has_problem() {
+        at.problem("not available yet", fix);
+    }
     false
 }
 

@@ -1,8 +1,9 @@
 //! The typed configuration: what the rest of the gateway reads.
 //!
-//! The file a user writes is parsed into `raw` (a serde mirror of the YAML), and turned into these
-//! types in one pass that gathers every problem with its path. Nothing here reads files, resolves
-//! names or looks at a clock: defaults and overrides are already folded in, so that a [`Route`]
+//! The file a user writes becomes a tree that knows its lines (`tree`), is read into [`raw`], a serde
+//! mirror of the schema (`reader`), and turned into these types (`build`), in one pass that gathers
+//! every problem with its place. Only [`load`] and [`Environment::detect`] look at the machine; nothing
+//! resolves names or looks at a clock. Defaults and overrides are already folded in, so that a [`Route`]
 //! carries the very numbers its exchanges live by.
 //!
 //! The one hard idea: a setting is resolved once, at load. A route's [`Stream`] is the global one
@@ -19,6 +20,8 @@ mod place;
 pub mod raw;
 mod reader;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod tree;
 pub mod units;
 
@@ -57,8 +60,8 @@ impl Config {
         let mut config = None;
         if check::check(&root) {
             let file: raw::File = reader::read(&root);
-            later::check(&root);
             config = Some(build::config(&file, &root, environment));
+            later::check(&root);
         }
         report.settle(config)
     }

@@ -22,12 +22,6 @@ pub struct Inactive {
     pub line: u64,
 }
 
-impl std::fmt::Display for Inactive {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "{} (line {})", self.path, self.line)
-    }
-}
-
 /// What the reading of one file has found.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -43,10 +37,10 @@ impl Report {
         let problems = self.problems.into_inner();
         let mut inactive = self.inactive.into_inner();
         inactive.sort_by_key(|setting| setting.line);
+        let mut warnings = self.warnings.into_inner();
+        warnings.sort_by_key(|warning| (warning.line, warning.column));
         match config {
-            Some(config) if problems.is_empty() => {
-                Ok(Loaded { config, inactive, warnings: self.warnings.into_inner() })
-            }
+            Some(config) if problems.is_empty() => Ok(Loaded { config, inactive, warnings }),
             _ => Err(Problems::new(problems, self.hidden.get())),
         }
     }
@@ -141,14 +135,27 @@ impl<'t> At<'t> {
         Self { report: self.report, node, line, column, link }
     }
 
-    /// Tells what is wrong here and what to write instead.
+    /// Tells what is wrong here and what to write instead. A place has one problem: what follows from
+    /// the first is not told.
     pub(super) fn problem(&self, what: impl Into<String>, fix: impl Into<String>) {
         let mut problems = self.report.problems.borrow_mut();
-        if problems.len() < KEPT_MAX {
-            problems.push(self.note(what.into(), fix.into()));
-        } else {
+        if problems.len() == KEPT_MAX {
             self.report.hidden.set(self.report.hidden.get() + 1);
+            return;
         }
+        let note = self.note(what.into(), fix.into());
+        if !problems.iter().any(|other| other.path == note.path && other.line == note.line) {
+            problems.push(note);
+        }
+    }
+
+    /// Whether a problem was told here or further down.
+    pub(super) fn has_problem(&self) -> bool {
+        let path = self.path();
+        let below = |other: &str| {
+            other.strip_prefix(&*path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.report.problems.borrow().iter().any(|problem| below(&problem.path))
     }
 
     /// Tells what works but is hardly meant.

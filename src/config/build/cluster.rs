@@ -131,7 +131,7 @@ fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique) -> Option<Backe
 
 fn required<'a>(field: &'a Field<String>, key: &'static str, at: &At<'_>, fix: &str) -> Option<&'a String> {
     if field.is_absent() {
-        at.problem(format!("the {key} is missing"), fix);
+        at.key(key).problem("missing", fix);
     }
     field.get()
 }

@@ -26,6 +26,7 @@ pub(super) fn config(file: &raw::File, at: &At<'_>, environment: &Environment) -
     let clusters = cluster::clusters(file, &at.key("clusters"), &timeouts);
     let above = route::Above { server: &server, stream: &stream, timeouts: &timeouts, clusters: &clusters };
     let routes = route::routes(file, &at.key("routes"), &above);
+    route::warn_unused(&routes, &clusters, &at.key("clusters"));
     let clusters = clusters.into_iter().map(|resolved| resolved.cluster).collect();
     let sim = sim::engines(file, &at.key("sim"));
     server::addresses(&server, &sim, at);

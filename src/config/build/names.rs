@@ -97,20 +97,14 @@ pub(super) fn method(method: &str, at: &At<'_>) {
     }
 }
 
-/// Aliases must lead from the client's name to the backend's, and not back.
-pub(super) fn aliases(aliases: &[(String, String)], at: &At<'_>) {
-    let targets: HashMap<&str, &str> =
-        aliases.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
-    for (here, (from, to)) in at.children().iter().zip(aliases) {
-        text(from, here);
-        text(to, here);
-        if from == to {
-            here.problem(format!("{} stands for itself", shown(from)), "leave it out");
-        } else if returns(from, &targets) {
-            here.problem(
-                format!("{} leads back to itself", shown(from)),
-                "let each alias name the backend's model",
-            );
+/// Aliases (place, client's name, backend's name) must not lead back to where they began.
+pub(super) fn aliases(aliases: &[(At<'_>, &str, &str)]) {
+    let targets: HashMap<&str, &str> = aliases.iter().map(|&(_, from, to)| (from, to)).collect();
+    for &(ref at, from, to) in aliases {
+        text(from, at);
+        text(to, at);
+        if returns(from, &targets) {
+            at.problem("leads back to itself", "let each alias name the backend's model");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The `routes` part.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::cluster::Resolved;
@@ -64,7 +64,7 @@ fn route(raw: &raw::Route, at: &At<'_>, above: &Above<'_>, indices: &HashMap<&st
         stream::warn_silent_finish(&stream, &at.key("stream"));
     }
     Route {
-        name: Arc::from(raw.name.get().or(paths.first()).map_or("unnamed", String::as_str)),
+        name: Arc::from(raw.name.get().or_else(|| paths.first()).map_or("unnamed", String::as_str)),
         paths,
         model: matches.model.get().cloned(),
         methods: texts(&matches.methods, &at_match.key("methods"), names::method),
@@ -101,7 +101,7 @@ fn paths(raw: &raw::Route, at: &At<'_>) -> Vec<String> {
         None if !raw.matches.is_absent() => return Vec::new(),
         Some(Field::Wrong) => return Vec::new(),
         _ => {
-            at.problem("the route matches no path", "write match: { path: /v1/chat/completions }");
+            at.key("path").problem("missing", "write match: { path: /v1/chat/completions }");
             return Vec::new();
         }
     };
@@ -128,25 +128,23 @@ fn texts(list: &List<String>, at: &At<'_>, check: fn(&str, &At<'_>)) -> Vec<Stri
 
 fn aliases(raw: &raw::Route, at: &At<'_>) -> BTreeMap<String, String> {
     let Some(entries) = raw.aliases.get() else { return BTreeMap::new() };
-    let mut pairs = Vec::new();
-    for (from, to) in &entries.0 {
+    let mut aliases = Vec::new();
+    for ((from, to), at) in entries.0.iter().zip(at.children()) {
         match to {
-            Field::Set(to) => pairs.push((from.clone(), to.clone())),
-            Field::Absent => {
-                at.problem(format!("{} stands for nothing", shown(from)), "write the backend's model name")
-            }
+            Field::Set(to) => aliases.push((at, from.as_str(), to.as_str())),
+            Field::Absent => at.problem("stands for nothing", "write the backend's model name"),
             Field::Wrong => {}
         }
     }
-    if pairs.len() == entries.0.len() {
-        names::aliases(&pairs, at);
-    }
-    pairs.into_iter().collect()
+    names::aliases(&aliases);
+    aliases.into_iter().map(|(_, from, to)| (from.to_owned(), to.to_owned())).collect()
 }
 
 fn action(raw: &raw::Route, at: &At<'_>, indices: &HashMap<&str, usize>) -> Action {
     match (&raw.cluster, &raw.respond) {
-        (Field::Set(_), Field::Set(_)) => at.problem("both cluster and respond", "keep one of them"),
+        (Field::Set(_), Field::Set(_)) => {
+            at.key("respond").problem("both a cluster and a fixed answer", "keep one of them")
+        }
         (Field::Set(name), _) => match indices.get(name.as_str()) {
             Some(&index) => return Action::Proxy(index),
             None => {
@@ -155,7 +153,7 @@ fn action(raw: &raw::Route, at: &At<'_>, indices: &HashMap<&str, usize>) -> Acti
         },
         (_, Field::Set(respond)) => return Action::Respond(fixed(respond, &at.key("respond"))),
         (Field::Absent, Field::Absent) => {
-            at.problem("the route leads nowhere", "add cluster: NAME, or respond")
+            at.key("cluster").problem("missing", "write the cluster's name, or use respond")
         }
         _ => {}
     }
@@ -178,9 +176,25 @@ fn fixed(raw: &raw::Respond, at: &At<'_>) -> Fixed {
         at.key("content_type")
             .problem(format!("{} is no content type", shown(&content_type)), "as in text/plain");
     }
-    let status = u64::from(raw.status.get().copied().unwrap_or(200));
+    let status = raw.status.get().map_or(200, |status| status.0);
     let status = value::within(status, &at.key("status"), 200..=599);
     Fixed { status: u16::try_from(status).unwrap_or(200), content_type, body: raw.body.or_empty() }
+}
+
+/// Warns of clusters that no route leads to.
+pub(super) fn warn_unused(routes: &[Route], clusters: &[Resolved], at: &At<'_>) {
+    let used: HashSet<usize> = routes
+        .iter()
+        .filter_map(|route| match route.action {
+            Action::Proxy(cluster) => Some(cluster),
+            Action::Respond(_) => None,
+        })
+        .collect();
+    for (i, at) in at.children().iter().enumerate().take(clusters.len()) {
+        if !used.contains(&i) {
+            at.warning("no route leads here", "name it in a route, or drop it");
+        }
+    }
 }
 
 /// Finds routes that an earlier one leaves nothing to.

@@ -52,7 +52,7 @@ fn listen(raw: &raw::Server, at: &At<'_>) -> Vec<SocketAddr> {
         let at = at.index(i);
         match listener.get().map(|listener| &listener.address) {
             Some(Field::Set(text)) => addresses.extend(value::address(text, &at.key("address"))),
-            Some(Field::Absent) => at.problem("the address is missing", "write { address: 127.0.0.1:8080 }"),
+            Some(Field::Absent) => at.key("address").problem("missing", "write { address: 127.0.0.1:8080 }"),
             Some(Field::Wrong) | None => {}
         }
     }

@@ -45,7 +45,6 @@ fn engine(raw: &raw::Sim, at: &At<'_>, name: String, is_readable: bool) -> Setti
         tokens: u32::try_from(value::within(tokens, &at.key("tokens"), 1..=TOKENS_MAX)).unwrap_or(u32::MAX),
         event_bytes: usize::try_from(event_bytes).unwrap_or(usize::MAX),
         early_200: raw.early_200.get().copied().unwrap_or(true),
-        ..Settings::default()
     }
 }
 
@@ -53,12 +52,12 @@ fn listen(raw: &raw::Sim, at: &At<'_>, is_readable: bool) -> SocketAddr {
     match &raw.listen {
         Field::Set(text) => value::address(text, &at.key("listen")),
         Field::Absent if is_readable => {
-            at.problem("the address is missing", "write listen: 127.0.0.1:9101");
+            at.key("listen").problem("missing", "write listen: 127.0.0.1:9101");
             None
         }
         Field::Absent | Field::Wrong => None,
     }
-    .unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+    .unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into())
 }
 
 /// Faults are given as words, each read by the engine's own parser.

@@ -13,11 +13,11 @@ pub(super) fn duration(field: &Field<units::Duration>, default: Duration) -> Dur
     field.get().map_or(default, |span| span.0)
 }
 
-/// A duration that must be more than 0.
+/// A duration that must be more than 0. What is inherited was judged where it is written.
 pub(super) fn positive(field: &Field<units::Duration>, at: &At<'_>, default: Duration) -> Duration {
-    let span = duration(field, default);
-    not_zero(span, at, "write 1ms or more");
-    span
+    let Some(span) = field.get() else { return default };
+    not_zero(span.0, at, "write 1ms or more");
+    span.0
 }
 
 /// A duration of more than 0, or never.
@@ -60,7 +60,7 @@ pub(super) fn size(
     default: u64,
     bounds: RangeInclusive<u64>,
 ) -> u64 {
-    let bytes = field.get().map_or(default, |size| size.0);
+    let Some(&units::Size(bytes)) = field.get() else { return default };
     if !bounds.contains(&bytes) {
         let (low, high) = (units::Size(*bounds.start()), units::Size(*bounds.end()));
         at.problem(format!("{} is out of bounds", units::Size(bytes)), format!("write {low} to {high}"));

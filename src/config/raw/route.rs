@@ -58,7 +58,7 @@ pub struct Match {
 #[serde(default, deny_unknown_fields)]
 pub struct Respond {
     /// HTTP status, 200 to 599. Default 200.
-    pub status: Field<u16>,
+    pub status: Field<Count>,
     /// Content type of the body. Default text/plain.
     pub content_type: Field<String>,
     /// The body. Default empty.

@@ -45,7 +45,7 @@ pub struct Listen {
     /// Expect a PROXY header.
     pub proxy_protocol: Field<bool>,
     /// Answer every request with a redirect to this https port.
-    pub redirect_https: Field<u16>,
+    pub redirect_https: Field<Count>,
 }
 
 /// TLS toward clients.

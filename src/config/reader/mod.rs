@@ -1,0 +1,240 @@
+//! From the located tree to the `raw` types, noting every problem on the way.
+//!
+//! A serde `Deserializer` over [`Node`]s. Serde gives up at the first error; here each
+//! [`Field`](super::raw::Field) is a bulkhead: its error is noted where it happened and reading goes
+//! on beside it. Unknown keys are noted and skipped, with the nearest known one as advice.
+
+mod wrong;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
+    VariantAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use super::place::{At, shown};
+use super::raw::FIELD;
+use super::tree::{Node, Scalar, Value};
+pub(super) use wrong::FIX;
+use wrong::{Wrong, nearest, seen};
+
+/// Reads the tree as `T`. What is wrong goes to the report behind `at`.
+pub(super) fn read<'t, T: de::Deserialize<'t> + Default>(at: &At<'t>) -> T {
+    let Some(node) = at.node() else { return T::default() };
+    T::deserialize(Reader { node, at: at.clone() }).unwrap_or_else(|wrong| {
+        at.problem(wrong.what, wrong.fix);
+        T::default()
+    })
+}
+
+struct Reader<'t> {
+    node: &'t Node,
+    at: At<'t>,
+}
+
+impl<'t> Reader<'t> {
+    fn found(&self) -> Unexpected<'t> {
+        match &self.node.value {
+            Value::Scalar(Scalar::Null) => Unexpected::Unit,
+            Value::Scalar(Scalar::Bool(value)) => Unexpected::Bool(*value),
+            Value::Scalar(Scalar::Int(value)) => Unexpected::Signed((*value).try_into().unwrap_or(i64::MAX)),
+            Value::Scalar(Scalar::Float(value)) => Unexpected::Float(*value),
+            Value::Scalar(Scalar::Text(text)) => Unexpected::Str(text),
+            Value::List(_) => Unexpected::Seq,
+            Value::Map(_) => Unexpected::Map,
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = Wrong;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        match &self.node.value {
+            Value::Scalar(Scalar::Null) => visitor.visit_unit(),
+            Value::Scalar(Scalar::Bool(value)) => visitor.visit_bool(*value),
+            Value::Scalar(Scalar::Int(value)) => match (u64::try_from(*value), i64::try_from(*value)) {
+                (Ok(value), _) => visitor.visit_u64(value),
+                (_, Ok(value)) => visitor.visit_i64(value),
+                _ => Err(de::Error::custom(format!("{value} is beyond all bounds"))),
+            },
+            Value::Scalar(Scalar::Float(value)) => visitor.visit_f64(*value),
+            Value::Scalar(Scalar::Text(text)) => visitor.visit_borrowed_str(text),
+            Value::List(_) => visitor.visit_seq(Elements { left: self.at.children().into_iter() }),
+            Value::Map(_) => visitor.visit_map(Members::new(&self.at)),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        known: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Wrong> {
+        let Value::Map(_) = &self.node.value else {
+            let fix = format!("it takes the keys {}", known.join(", "));
+            let what = format!("found {}, but a map of settings belongs here", seen(self.found()));
+            return Err(Wrong { what, fix });
+        };
+        let mut members = Members::new(&self.at);
+        members.left.retain(|(key, at)| {
+            let is_known = known.contains(key);
+            if !is_known {
+                let fix = match nearest(key, known) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("known here: {}", known.join(", ")),
+                };
+                at.problem("unknown key", fix);
+            }
+            is_known
+        });
+        visitor.visit_map(members)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        match &self.node.value {
+            Value::List(_) => self.deserialize_any(visitor),
+            _ => Err(Wrong {
+                what: format!("found {}, but a list belongs here", seen(self.found())),
+                fix: "write [a, b], or one \"- \" line for each".into(),
+            }),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Wrong> {
+        if name == FIELD {
+            return visitor.visit_seq(Once { reader: (!self.node.is_null()).then_some(self) });
+        }
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        known: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Wrong> {
+        match &self.node.value {
+            Value::Scalar(Scalar::Text(word)) => visitor.visit_enum(Word(word)),
+            _ => Err(Wrong {
+                what: format!("found {}, but a word belongs here", seen(self.found())),
+                fix: format!("write one of {}", known.join(", ")),
+            }),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        if self.node.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        tuple tuple_struct map identifier ignored_any
+    }
+}
+
+/// A variant's name.
+struct Word<'t>(&'t str);
+
+impl<'t> EnumAccess<'t> for Word<'t> {
+    type Error = Wrong;
+    type Variant = Self;
+
+    fn variant_seed<S: DeserializeSeed<'t>>(self, seed: S) -> Result<(S::Value, Self), Wrong> {
+        let name: StrDeserializer<'_, Wrong> = self.0.into_deserializer();
+        Ok((seed.deserialize(name)?, self))
+    }
+}
+
+impl<'t> VariantAccess<'t> for Word<'t> {
+    type Error = Wrong;
+
+    fn unit_variant(self) -> Result<(), Wrong> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'t>>(self, _: S) -> Result<S::Value, Wrong> {
+        Err(de::Error::custom(format!("{} needs a value", shown(self.0))))
+    }
+
+    fn tuple_variant<V: Visitor<'t>>(self, _: usize, _: V) -> Result<V::Value, Wrong> {
+        Err(de::Error::custom(format!("{} needs a list", shown(self.0))))
+    }
+
+    fn struct_variant<V: Visitor<'t>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Wrong> {
+        Err(de::Error::custom(format!("{} needs a map", shown(self.0))))
+    }
+}
+
+/// The value of a field: none if it is null. This is where errors become problems.
+struct Once<'t> {
+    reader: Option<Reader<'t>>,
+}
+
+impl<'t> SeqAccess<'t> for Once<'t> {
+    type Error = Wrong;
+
+    fn next_element_seed<S: DeserializeSeed<'t>>(&mut self, seed: S) -> Result<Option<S::Value>, Wrong> {
+        let Some(reader) = self.reader.take() else { return Ok(None) };
+        let at = reader.at.clone();
+        match seed.deserialize(reader) {
+            Ok(value) => Ok(Some(value)),
+            Err(wrong) => {
+                at.problem(&wrong.what, &wrong.fix);
+                Err(wrong)
+            }
+        }
+    }
+}
+
+/// The elements of a list.
+struct Elements<'t> {
+    left: std::vec::IntoIter<At<'t>>,
+}
+
+impl<'t> SeqAccess<'t> for Elements<'t> {
+    type Error = Wrong;
+
+    fn next_element_seed<S: DeserializeSeed<'t>>(&mut self, seed: S) -> Result<Option<S::Value>, Wrong> {
+        let Some((at, node)) = self.left.next().and_then(|at| at.node().map(|node| (at, node))) else {
+            return Ok(None);
+        };
+        seed.deserialize(Reader { node, at }).map(Some)
+    }
+}
+
+/// The entries of a map, each key once.
+struct Members<'t> {
+    /// In the order of the file.
+    left: Vec<(&'t str, At<'t>)>,
+    next: usize,
+}
+
+impl<'t> Members<'t> {
+    fn new(at: &At<'t>) -> Self {
+        let left = at.children().into_iter().filter_map(|at| Some((at.last_key()?, at))).collect();
+        Self { left, next: 0 }
+    }
+}
+
+impl<'t> MapAccess<'t> for Members<'t> {
+    type Error = Wrong;
+
+    fn next_key_seed<S: DeserializeSeed<'t>>(&mut self, seed: S) -> Result<Option<S::Value>, Wrong> {
+        let Some((key, _)) = self.left.get(self.next) else { return Ok(None) };
+        let key: StrDeserializer<'_, Wrong> = (*key).into_deserializer();
+        seed.deserialize(key).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'t>>(&mut self, seed: S) -> Result<S::Value, Wrong> {
+        let at = self.left[self.next].1.clone();
+        self.next += 1;
+        let node = at.node().ok_or_else(|| de::Error::custom("no value"))?;
+        seed.deserialize(Reader { node, at })
+    }
+}

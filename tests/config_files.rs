@@ -1,0 +1,167 @@
+//! Every configuration file of the repository: those we ship load without a word of complaint, the
+//! sound ones load, and the broken ones are refused with the very text beside them.
+//!
+//! `UPDATE_GOLDEN=1` rewrites the `.err` files; read the difference before committing it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use streamgate::config::{Config, Environment, Loaded, Problems, load};
+
+const ENVIRONMENT: Environment = Environment { cores: 4, memory_bytes: 8 << 30 };
+
+/// Every YAML file of a folder, by name. An empty folder would prove nothing.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no files in {}", folder.display());
+    files
+}
+
+fn loaded(path: &Path) -> Loaded {
+    load(path, &ENVIRONMENT).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// What `load` says of a file, without the folder.
+fn told(path: &Path) -> String {
+    let name = path.file_name().expect("files have names").to_string_lossy();
+    match load(path, &ENVIRONMENT) {
+        Ok(_) => panic!("{name} was accepted"),
+        Err(problems) => format!("{}\n", problems.in_file(name)),
+    }
+}
+
+#[test]
+fn files_that_we_ship_load() {
+    for path in files("conf").into_iter().chain(files("conf/examples")) {
+        loaded(&path);
+    }
+}
+
+#[test]
+fn the_first_file_of_a_newcomer_has_no_warnings() {
+    let start = loaded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("conf/streamgate.yaml"));
+    assert!(start.warnings.is_empty(), "{:?}", start.warnings);
+    assert_eq!((start.config.clusters[0].backends.len(), start.config.sim.len()), (3, 3));
+}
+
+#[test]
+fn sound_files_load() {
+    for path in files("tests/config/valid") {
+        loaded(&path);
+    }
+}
+
+#[test]
+fn broken_files_are_refused_with_place_and_reason() {
+    let mut differing = Vec::new();
+    for path in files("tests/config/invalid") {
+        let (told, golden) = (told(&path), path.with_extension("err"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&golden, &told).unwrap();
+        }
+        let wanted = fs::read_to_string(&golden).unwrap_or_default();
+        if told != wanted {
+            differing.push(format!("{}\n--- wanted\n{wanted}--- told\n{told}", golden.display()));
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+#[test]
+fn the_accepted_but_inactive_settings_are_these() {
+    let full = loaded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/full.yaml"));
+    let paths: Vec<&str> = full.inactive.iter().map(|setting| setting.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "server.connections.max",
+            "server.request.uri_bytes",
+            "server.request.header_bytes",
+            "server.request.header_count",
+            "server.request.header_timeout",
+            "clusters.qwen.health.active",
+            "clusters.qwen.health.passive",
+            "clusters.qwen.health.wedged",
+            "clusters.qwen.health.slow_start",
+            "clusters.qwen.scrape",
+            "clusters.qwen.queue",
+            "clusters.qwen.retry.budget",
+            "clusters.qwen.retry.floor",
+            "routes[1].include_usage",
+            "session.from",
+        ]
+    );
+    assert!(full.warnings.is_empty(), "{:?}", full.warnings);
+}
+
+/// Generous: a debug build on a busy machine. The bounds inside are sizes and counts, not time.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+#[test]
+fn hostile_texts_are_refused_soon() {
+    let lines = |count: usize, line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+    let texts = [
+        ("over four MiB", "#".repeat((4 << 20) + 1)),
+        ("lists in lists", "[".repeat(100_000)),
+        ("maps in maps", "{a: ".repeat(100_000)),
+        ("block lists", "- ".repeat(100_000)),
+        ("indented maps", lines(2000, &|i| format!("{}a:\n", " ".repeat(i)))),
+        ("many nodes", format!("a: [{}]", "1,".repeat(1 << 20))),
+        ("many keys", lines(300_000, &|i| format!("k{i}: 1\n"))),
+        ("the same key", "k: 1\n".repeat(40_000)),
+        ("unknown keys", lines(4000, &|i| format!("k{i}: 1\n"))),
+        ("wrong elements", format!("routes: [{}]", "1,".repeat(4000))),
+        (
+            "wrong clusters",
+            format!("clusters:\n{}", lines(4000, &|i| format!("  c{i}: {{ backends: 1, a: b }}\n"))),
+        ),
+        ("anchors", lines(20_000, &|i| format!("- &a{i} x\n"))),
+        ("aliases", format!("- &a x\n{}", "- *a\n".repeat(90_000))),
+        ("doubling", format!("- &a0 [x, x]\n{}", lines(60, &|i| format!("- &a{} [*a{i}, *a{i}]\n", i + 1)))),
+        ("a long key", format!("{}: 1", "k".repeat(1 << 20))),
+        ("long quotes", format!("log: {{ level: \"{}\" }}", "\\x00".repeat(1 << 19))),
+        ("an open quote", format!("a: \"{}", "x\n".repeat(1 << 20))),
+        ("a block scalar", format!("a: |\n{}", "  x\n".repeat(1 << 19))),
+        ("documents", "--- a\n".repeat(100_000)),
+        ("questions", "? ".repeat(50_000)),
+        ("tags", "!a ".repeat(100_000)),
+    ];
+    for (name, text) in texts {
+        let begin = Instant::now();
+        let problems = Config::parse(&text, &ENVIRONMENT).map(|_| ()).unwrap_err();
+        assert!(begin.elapsed() < DEADLINE, "{name} took {:?}", begin.elapsed());
+        assert!(problems.to_string().len() < 64 << 10, "{name}: the answer is too long");
+    }
+}
+
+fn parse(text: &str) -> Result<Loaded, Problems> {
+    Config::parse(text, &ENVIRONMENT)
+}
+
+#[test]
+fn a_file_cut_anywhere_is_read_or_refused() {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/full.yaml"))
+        .unwrap();
+    assert!(text.is_ascii());
+    for end in (0..text.len()).step_by(7) {
+        if let Err(problems) = parse(&text[..end]) {
+            assert!(problems.iter().len() > 0, "cut at {end}");
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}|[-a-z0-9:{}\\[\\]&*!|>'\"%#\n\t ,?]{0,200}") {
+        if let Err(problems) = parse(&text) {
+            proptest::prop_assert!(problems.iter().len() > 0);
+        }
+    }
+}
