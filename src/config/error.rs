@@ -62,13 +62,14 @@ pub struct Problems {
     file: String,
     list: Vec<Problem>,
     hidden: usize,
+    unreadable: bool,
 }
 
 impl Problems {
     /// Sorts `list` by line; `hidden` more were found and not kept.
     pub(super) fn new(mut list: Vec<Problem>, hidden: usize) -> Self {
         list.sort_by_key(|problem| (problem.line, problem.column));
-        Self { file: String::new(), list, hidden }
+        Self { file: String::new(), list, hidden, unreadable: false }
     }
 
     /// Names the file, for printing.
@@ -76,6 +77,17 @@ impl Problems {
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
         self.file = file.into();
         self
+    }
+
+    /// Says that the file could not even be read.
+    #[must_use]
+    pub(super) fn unreadable(self) -> Self {
+        Self { unreadable: true, ..self }
+    }
+
+    /// Whether the file could not even be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.unreadable
     }
 
     /// The problems, in the order of their lines.

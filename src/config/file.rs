@@ -15,7 +15,7 @@ use super::{Config, Loaded};
 /// Every problem of the file, or why it could not be read; either way named by `path`.
 pub fn load(path: &Path, environment: &Environment) -> Result<Loaded, Problems> {
     let name = path.display().to_string();
-    let read = read(path).map_err(|what| Problems::from(Problem::of_file(None, None, what, "")));
+    let read = read(path).map_err(|what| Problems::from(Problem::of_file(None, None, what, "")).unreadable());
     read.and_then(|bytes| Config::parse_bytes(&bytes, environment)).map_err(|problems| problems.in_file(name))
 }
 

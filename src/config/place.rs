@@ -22,6 +22,12 @@ pub struct Inactive {
     pub line: u64,
 }
 
+impl std::fmt::Display for Inactive {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{} (line {})", self.path, self.line)
+    }
+}
+
 /// What the reading of one file has found.
 #[derive(Debug, Default)]
 pub(super) struct Report {

@@ -7,10 +7,12 @@ use super::names::{self, Unique};
 use super::value;
 use crate::config::place::At;
 use crate::config::raw::{self, Field};
-use crate::sim::Settings;
+use crate::sim::{Fault, Settings};
 
 /// Most tokens of a simulated answer.
 const TOKENS_MAX: u64 = 1_000_000;
+/// Most events written at once.
+const BATCH_MAX: u64 = 10_000;
 /// Sizes of one simulated event.
 const EVENT_BYTES: std::ops::RangeInclusive<u64> = 1..=16 << 20;
 
@@ -35,7 +37,7 @@ fn engine(raw: &raw::Sim, at: &At<'_>, name: String, is_readable: bool) -> Setti
     names::text(&model, &at.key("model"));
     let tokens = raw.tokens.get().map_or(120, |count| count.0);
     let event_bytes = value::size(&raw.event_bytes, &at.key("event_bytes"), 230, EVENT_BYTES);
-    faults(raw, at);
+    let batch = raw.batch.get().map_or(1, |count| count.0);
     Settings {
         name,
         listen: listen(raw, at, is_readable),
@@ -45,6 +47,10 @@ fn engine(raw: &raw::Sim, at: &At<'_>, name: String, is_readable: bool) -> Setti
         tokens: u32::try_from(value::within(tokens, &at.key("tokens"), 1..=TOKENS_MAX)).unwrap_or(u32::MAX),
         event_bytes: usize::try_from(event_bytes).unwrap_or(usize::MAX),
         early_200: raw.early_200.get().copied().unwrap_or(true),
+        keepalive: value::positive(&raw.keepalive, &at.key("keepalive"), Duration::from_secs(5)),
+        batch: u32::try_from(value::within(batch, &at.key("batch"), 1..=BATCH_MAX)).unwrap_or(1),
+        faults: faults(raw, &at.key("faults")),
+        ..Settings::default()
     }
 }
 
@@ -61,8 +67,16 @@ fn listen(raw: &raw::Sim, at: &At<'_>, is_readable: bool) -> SocketAddr {
 }
 
 /// Faults are given as words, each read by the engine's own parser.
-fn faults(raw: &raw::Sim, at: &At<'_>) {
-    if raw.faults.get().is_some_and(|faults| !faults.is_empty()) {
-        at.key("faults").problem("not available yet", "leave it out");
-    }
+fn faults(raw: &raw::Sim, at: &At<'_>) -> Vec<Fault> {
+    let words = raw.faults.get().map_or(&[][..], Vec::as_slice).iter().enumerate();
+    let parsed = words.filter_map(|(i, word)| Some((i, word.get()?.parse::<Fault>())));
+    parsed
+        .filter_map(|(i, fault)| match fault {
+            Ok(fault) => Some(fault),
+            Err(error) => {
+                at.index(i).problem(error.to_string(), "see docs/simulated-engine.md for the faults");
+                None
+            }
+        })
+        .collect()
 }
