@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,13 +35,20 @@ pub(super) struct Shared {
     pub(super) stats: Stats,
     pub(super) slots: Option<Semaphore>,
     faults: Mutex<Arc<[Fault]>>,
+    /// Request ids given so far, to requests that brought none.
+    ids: AtomicU64,
 }
 
 impl Shared {
     fn new(settings: Settings) -> Self {
         let slots = (settings.slots > 0).then(|| Semaphore::new(settings.slots as usize));
         let faults = Mutex::new(settings.faults.clone().into());
-        Self { settings, stats: Stats::default(), slots, faults }
+        Self { settings, stats: Stats::default(), slots, faults, ids: AtomicU64::new(0) }
+    }
+
+    /// An id for a request that brings none.
+    pub(super) fn new_id(&self) -> String {
+        format!("{}-{}", self.settings.name, self.ids.fetch_add(1, Relaxed))
     }
 
     /// The faults in force.

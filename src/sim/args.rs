@@ -113,6 +113,12 @@ mod tests {
     }
 
     #[test]
+    fn the_help_names_the_faults() {
+        let help = Cli::try_parse_from(["sim", "--help"]).unwrap_err().to_string();
+        assert!(help.contains("truncated_chunk_at=N"), "{help}");
+    }
+
+    #[test]
     fn wrong_arguments_say_what_is_wrong() {
         let wrong = |args: &[&str]| parse(args).unwrap_err();
         assert!(wrong(&["--first-event", "200"]).contains("`200` has no unit"));

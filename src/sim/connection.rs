@@ -28,7 +28,7 @@ pub(super) struct Request<'a> {
 impl<'a> Request<'a> {
     fn new(shared: &'a Shared, head: Head) -> Self {
         let arrival_us = clock::unix_us();
-        let id = head.request_id.clone().unwrap_or_else(|| format!("sim-{arrival_us:x}"));
+        let id = head.request_id.clone().unwrap_or_else(|| shared.new_id());
         Self { shared, head, id, arrival_us }
     }
 

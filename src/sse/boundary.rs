@@ -69,7 +69,11 @@ impl Scanner {
         }
         loop {
             at = self.classify(chunk, at);
-            at += memchr2(b'\n', b'\r', &chunk[at..])? + 1;
+            // Half of all lines are blank: no search for those.
+            at += match chunk.get(at)? {
+                b'\n' | b'\r' => 1,
+                _ => memchr2(b'\n', b'\r', &chunk[at..])? + 1,
+            };
             if chunk[at - 1] == b'\r' {
                 match chunk.get(at) {
                     Some(b'\n') => at += 1,

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use streamgate::sim::Settings;
+use streamgate::sim::{Engine, Settings};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 
-use crate::client::{Client, End, quick, start, stats_when};
+use crate::client::{Client, End, quick, start, stats_when, within};
 
 #[tokio::test]
 async fn a_stream_has_role_tokens_finish_and_done_in_order() {
@@ -184,6 +186,21 @@ async fn an_engine_without_pauses_streams_everything() {
         assert!(content.starts_with(&format!("tok{n} ")), "{content}");
     }
     assert_eq!(events.len(), 20_003);
+}
+
+#[tokio::test]
+async fn shutdown_ends_the_engine_and_its_streams() {
+    let engine = Engine::bind(Settings { tokens: u32::MAX, ..quick() }).await.unwrap();
+    let address = engine.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(engine.run(async { stopped.await.unwrap() }));
+    let mut client = Client::connect(address).await;
+    client.stream("").await;
+    client.until("tok1 ").await;
+    stop.send(()).unwrap();
+    within(running).await.unwrap();
+    client.rest().await;
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
 
 #[tokio::test]
