@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use support::wait::{SOON, ms, silence, within};
 use support::wire::{DONE, Request, chunk, event};
-use support::{Call, Client, End, Gateway, Settings, Upstream, as_is, checks, one_engine};
+use support::{Call, Client, End, Gateway, Settings, Upstream, checks, one_engine};
 
 /// What an engine may have got rid of when nobody reads: what the gateway and its two sockets hold
 /// (512 KiB), and about as much again for the engine's own socket and the kernel's book-keeping.
@@ -208,7 +208,8 @@ async fn a_reset_while_a_write_is_blocked_frees_the_engine() {
 /// A large whole answer is no stream, and is bounded all the same.
 #[tokio::test]
 async fn a_large_whole_answer_is_bounded_as_well() {
-    let (gateway, mut upstream) = one_engine(as_is).await;
+    let (gateway, mut upstream) =
+        one_engine(|settings| settings.set("timeouts.unary", "60s").set("stream.write_stall", "60s")).await;
     let mut client = gateway.narrow_client().await;
     client.send(Request::unary().bytes()).await;
     let mut call = upstream.call().await;
@@ -218,8 +219,8 @@ async fn a_large_whole_answer_is_bounded_as_well() {
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {total}\r\n\r\n"
     ))
     .await;
-    assert_eq!(client.head().await.status(), 200);
     let (taken, flood) = call.flood(vec![b'x'; 64 * 1024], total);
+    assert_eq!(client.head().await.status(), 200);
     let flood = tokio::spawn(flood);
     let held = blocked(&taken).await;
     assert!(held <= HELD_BYTES_MAX, "{held} bytes are held for a client that does not read");

@@ -120,7 +120,8 @@ async fn leaving_during_a_whole_answer_stops_the_engine() {
         let (gateway, mut upstream) = one_engine(patient).await;
         let mut client = gateway.send(&Request::unary()).await;
         let mut call = upstream.call().await;
-        call.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n").await;
+        call.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+            .await;
         assert_eq!(client.head().await.status(), 200);
         client.leave(how);
         checks::cancel(&gateway, &mut call, "unary").await;

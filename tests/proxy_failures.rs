@@ -73,9 +73,8 @@ async fn a_short_body_stays_short() {
     let part = "x".repeat(400);
     call.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n").await;
     call.send(&part).await;
-    assert_eq!(client.head().await.status(), 200);
-    client.until_body(part.as_bytes()).await;
     call.close();
+    assert_eq!(client.head().await.status(), 200);
     assert_eq!(client.end().await, End::Broken);
     checks::same(client.body(), part.as_bytes());
     cut_was_counted(&gateway, &mut upstream, fds).await;

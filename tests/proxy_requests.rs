@@ -143,6 +143,44 @@ async fn a_whole_answer_passes_and_is_counted() {
     assert_eq!((&line["streaming"], &line["status"]), (&Value::Bool(false), &200.into()), "{line}");
 }
 
+/// The same in chunks, one of them half a usage object: nothing is lost, and it is counted all the same.
+#[tokio::test]
+async fn a_whole_answer_in_chunks_is_counted_as_well() {
+    let (gateway, mut upstream) = one_engine(as_is).await;
+    let mut client = gateway.send(&Request::unary()).await;
+    let mut call = upstream.call().await;
+    call.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        .await;
+    assert_eq!(client.head().await.status(), 200);
+    let (first, second) = ANSWER.split_at(ANSWER.len() - 20);
+    call.chunk(first).await;
+    client.until_body(first.as_bytes()).await;
+    call.chunk(second).await;
+    client.until_body(ANSWER.as_bytes()).await;
+    checks::ends_same(client, call, ANSWER.as_bytes()).await;
+    checks::usage(&gateway).await;
+}
+
+/// A whole answer is passed on as it comes: neither its head nor its first half waits for the rest.
+#[tokio::test]
+async fn a_whole_answer_is_passed_on_as_it_comes() {
+    let (gateway, mut upstream) = one_engine(as_is).await;
+    let mut client = gateway.send(&Request::unary()).await;
+    let mut call = upstream.call().await;
+    let length = ANSWER.len();
+    call.send(format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    ))
+    .await;
+    assert_eq!(client.head().await.status(), 200);
+    let (first, second) = ANSWER.split_at(100);
+    call.send(first).await;
+    client.until_body(first.as_bytes()).await;
+    call.send(second).await;
+    assert_eq!(client.end().await, End::Clean);
+    checks::same(client.body(), ANSWER.as_bytes());
+}
+
 /// Several exchanges on one client connection share one engine connection.
 #[tokio::test]
 async fn connections_are_kept_on_both_sides() {

@@ -36,7 +36,8 @@ async fn a_started_gateway_is_alive_and_ready() {
 /// H23: running streams may end inside the drain, new work is refused, the rest is told, exit 0.
 #[tokio::test]
 async fn sigterm_drains_and_tells_the_rest() {
-    let drain = |settings: Settings| settings.set("server.shutdown.drain", "2s");
+    let drain =
+        |settings: Settings| settings.set("server.shutdown.drain", "1500ms").set("timeouts.idle", "25s");
     let (mut gateway, mut upstream) = one_engine(drain).await;
     let mut idle = gateway.send(&Request::unary()).await;
     upstream.call().await.answer(json_answer(ANSWER)).await;

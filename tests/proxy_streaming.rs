@@ -36,21 +36,34 @@ async fn usage_after_the_finish_reason_is_delivered() {
     checks::usage(&gateway).await;
 }
 
-/// H05 (b) and (c): a last event without its blank line is delivered at the end.
+/// H05 (b): an end marker without any line end is delivered, whether the end comes with it or later.
+#[tokio::test]
+async fn an_end_marker_without_a_line_end_is_delivered() {
+    let (gateway, mut upstream) = one_engine(as_is).await;
+    let sent = [&event("a"), FINISH, USAGE, DONE.trim_end()].concat();
+    let (client, mut call) = open_stream(&gateway, &mut upstream).await;
+    call.chunk(&sent).await;
+    checks::ends_same(client, call, sent.as_bytes()).await;
+    checks::usage(&gateway).await;
+
+    let (mut client, mut call) = open_stream(&gateway, &mut upstream).await;
+    call.chunk(&sent).await;
+    client.until_len(sent.len() - DONE.trim_end().len()).await;
+    silence(ms(50)).await;
+    checks::ends_same(client, call, sent.as_bytes()).await;
+    checks::at_rest(&gateway).await;
+}
+
+/// H05 (c): a last event without its blank line is delivered at a clean end.
 #[tokio::test]
 async fn an_unfinished_last_event_is_delivered_at_a_clean_end() {
     let (gateway, mut upstream) = one_engine(as_is).await;
-    let no_newline = [&event("a"), FINISH, USAGE, DONE.trim_end()].concat();
+    let sent = [&event("a"), USAGE.trim_end()].concat();
     let (client, mut call) = open_stream(&gateway, &mut upstream).await;
-    call.chunk(&no_newline).await;
-    checks::ends_same(client, call, no_newline.as_bytes()).await;
-    checks::usage(&gateway).await;
-
-    let no_blank_line = [&event("a"), USAGE.trim_end()].concat();
-    let (client, mut call) = open_stream(&gateway, &mut upstream).await;
-    call.chunk(&no_blank_line).await;
-    checks::ends_same(client, call, no_blank_line.as_bytes()).await;
+    call.chunk(&sent).await;
+    checks::ends_same(client, call, sent.as_bytes()).await;
     checks::at_rest(&gateway).await;
+    checks::alive(&gateway, &mut upstream, usize::MAX / 2).await;
 }
 
 /// The last event is not lost when the engine closes right behind it.

@@ -147,23 +147,30 @@ impl Client {
 
     /// Reads one more piece of the body; false at its end.
     pub(crate) async fn read_body(&mut self) -> bool {
+        if self.decode() {
+            return true;
+        }
+        if self.ended.is_some() {
+            return false;
+        }
+        if self.read_raw().await {
+            self.decode();
+        } else {
+            let by_connection = self.decoder.as_ref().is_some_and(BodyDecoder::ends_with_connection);
+            self.ended = Some(if by_connection { End::Clean } else { End::Broken });
+        }
+        true
+    }
+
+    /// Decodes what was read; true when the body grew.
+    fn decode(&mut self) -> bool {
         let decoder = self.decoder.as_mut().expect("a head was read");
         let before = self.body.len();
         decoder.decode(&mut self.raw, &mut self.body);
         if decoder.is_done() {
             self.ended = Some(End::Clean);
         }
-        if self.body.len() > before {
-            return true;
-        }
-        if self.ended.is_some() {
-            return false;
-        }
-        let by_connection = decoder.ends_with_connection();
-        if !self.read_raw().await {
-            self.ended = Some(if by_connection { End::Clean } else { End::Broken });
-        }
-        true
+        self.body.len() > before
     }
 
     /// Reads to the end of the body.

@@ -58,7 +58,7 @@ impl Gateway {
         }
         let (Some(addr), Some(admin)) = (addr, admin) else {
             let log = std::fs::read_to_string(dir.path().join("stderr.log")).unwrap_or_default();
-            panic!("the gateway did not start: {log}");
+            panic!("the gateway did not start ({:?}): {log}", child.wait());
         };
         Self { child, dir, addr, admin }
     }
