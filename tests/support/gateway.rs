@@ -16,8 +16,8 @@ use super::wait::{SOON, wait_until, wait_until_async, within};
 use super::wire::Request;
 use super::{metrics, sockets};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_streamgate");
-const START: Duration = Duration::from_secs(20);
+pub(super) const BINARY: &str = env!("CARGO_BIN_EXE_streamgate");
+pub(super) const START: Duration = Duration::from_secs(20);
 
 /// A running gateway.
 #[derive(Debug)]
@@ -212,7 +212,7 @@ pub(crate) fn config_file(text: &str) -> (TempDir, PathBuf) {
 }
 
 /// Standard output by lines; a thread of its own keeps the pipe from filling up.
-fn lines_of(child: &mut Child) -> mpsc::UnboundedReceiver<String> {
+pub(super) fn lines_of(child: &mut Child) -> mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let stdout = child.stdout.take().expect("stdout is piped");
     std::thread::spawn(move || {

@@ -9,19 +9,25 @@
 
 pub(crate) mod checks;
 pub(crate) mod client;
+pub(crate) mod engine;
 pub(crate) mod framing;
 pub(crate) mod gateway;
 pub(crate) mod metrics;
+pub(crate) mod row;
 pub(crate) mod settings;
 pub(crate) mod sockets;
 pub(crate) mod sse;
+pub(crate) mod told;
 pub(crate) mod upstream;
 pub(crate) mod wait;
 pub(crate) mod wire;
 
 pub(crate) use client::{Client, End, Leave};
+pub(crate) use engine::Engine;
 pub(crate) use gateway::Gateway;
+pub(crate) use row::Row;
 pub(crate) use settings::Settings;
+pub(crate) use told::Told;
 pub(crate) use upstream::{Call, Gone, Recorded, Upstream};
 
 /// A gateway in front of one engine.

@@ -1,0 +1,140 @@
+//! Backend faults of form, rows B11 to B14: what is not HTTP never reaches a client, and what is too
+//! large costs no memory.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::json;
+use support::wire::{MIB, Request};
+use support::{End, Engine, Gateway, Row, Settings, Told, Upstream, as_is, checks};
+
+/// Each request is refused as no HTTP, and nothing of the engine's bytes comes through.
+async fn not_http(row: &Row, rounds: usize) {
+    for request in [Request::chat(), Request::unary()] {
+        for answer in row.ask(rounds, &request).await {
+            checks::rejected(&answer, 502, "upstream_error");
+        }
+    }
+    let fields = json!({ "status": 502, "attempts": 1, "error": "upstream_error" });
+    row.told("upstream_error", 2 * rounds, fields).await;
+    row.never_moved().await;
+}
+
+/// B11: bytes that are not HTTP.
+#[tokio::test]
+async fn b11_garbage_is_502() {
+    let row = Row::ill(1, "garbage", as_is).await;
+    not_http(&row, 5).await;
+    assert_eq!(row.engines[0].count("failed").await, 10);
+    row.settled(10).await;
+}
+
+/// B11: an engine that speaks TLS or HTTP/2 on a plain port.
+#[tokio::test]
+async fn b11_another_protocol_is_502() {
+    let alert: &[u8] = b"\x15\x03\x01\x00\x02\x02\x46";
+    let settings: &[u8] = b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64";
+    for bytes in [alert, settings, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let mut upstream = Upstream::start().await;
+        let gateway = Gateway::start(Settings::new(&[upstream.addr])).await;
+        let fds = gateway.fd_count();
+        let mut client = gateway.send(&Request::chat()).await;
+        let mut call = upstream.call().await;
+        call.send(bytes).await;
+        call.close();
+        let answer = client.answer().await;
+        checks::rejected(&answer, 502, "upstream_error");
+        let line = gateway.only_access().await;
+        assert_eq!((&line["outcome"], &line["attempts"]), (&"upstream_error".into(), &1.into()), "{line}");
+        gateway.wait_metric("requests_total", &[("outcome", "upstream_error")], 1.0).await;
+        checks::at_rest(&gateway).await;
+        upstream.assert_not_asked();
+        checks::alive(&gateway, &mut upstream, fds).await;
+    }
+}
+
+/// B12: a 101 that nobody asked for, and interim answers without end.
+#[tokio::test]
+async fn b12_answers_that_are_none_are_502() {
+    for fault in ["unsolicited_101", "interim=9", "interim=1000"] {
+        let row = Row::ill(1, fault, as_is).await;
+        not_http(&row, 3).await;
+        row.engines[0].wait_count("running", 0).await;
+        assert_eq!(row.engines[0].count("completed").await, 0, "{fault} struck each");
+        row.settled(6).await;
+    }
+}
+
+/// B12: a few interim answers are passed over.
+#[tokio::test]
+async fn b12_a_few_interim_answers_are_passed_over() {
+    let row = Row::ill(1, "interim=8", as_is).await;
+    let written = row.engines[0].count("bytes_written").await;
+    for answer in row.ask(5, &Request::chat()).await {
+        // They may be relayed; the answer itself is what counts.
+        assert!(answer.status() == 200 || answer.status() == 103, "{answer:?}");
+        assert_eq!(Told::of(&answer), Told::whole());
+    }
+    assert!(
+        row.engines[0].count("bytes_written").await > written + 5 * 8 * 50,
+        "the interim answers were sent"
+    );
+    row.told("completed", 5, json!({ "status": 200, "attempts": 1 })).await;
+    row.never_moved().await;
+    row.settled(5).await;
+}
+
+/// B13: 10,000 header lines, 10 MB in all.
+#[tokio::test]
+async fn b13_a_huge_head_is_refused_in_bounded_memory() {
+    let row = Row::start(1, as_is).await;
+    assert_eq!(row.streams(4).await, vec![Told::whole(); 4]);
+    let before = row.gateway.rss_kb();
+    row.engines[0].faults("big_head").await;
+    for answer in row.ask(4, &Request::chat()).await {
+        checks::rejected(&answer, 502, "upstream_error");
+    }
+    let grown = row.gateway.rss_kb().saturating_sub(before);
+    assert!(grown < 16 * 1024, "{grown} KiB for four huge heads");
+    row.engines[0].wait_count("running", 0).await;
+    assert_eq!(row.engines[0].count("completed").await, 4, "those before the fault only");
+    row.told("upstream_error", 4, json!({ "status": 502, "attempts": 1, "error": "upstream_error" })).await;
+    row.never_moved().await;
+    row.settled(8).await;
+}
+
+/// B14: one event, and so one line, of 100 MB flows through while it is written.
+#[tokio::test]
+async fn b14_an_event_of_100_megabytes_flows_through() {
+    const BYTES: usize = 100_000_000;
+    let row = Row::with(&[], vec![Engine::start().await], |settings: Settings| {
+        settings.set("timeouts.idle", "60s").set("timeouts.total", "2m").set("stream.write_stall", "60s")
+    })
+    .await;
+    assert_eq!(row.streams(1).await, [Told::whole()]);
+    let before = row.gateway.rss_kb();
+    let huge = Request::chat().header("x-sim-tokens: 1").header(&format!("x-sim-event-bytes: {BYTES}"));
+    let mut client = row.gateway.client().await.reading(256 * 1024);
+    client.send(huge.bytes()).await;
+    assert_eq!(client.head().await.status(), 200);
+    let (mut read, mut grown, mut tail) = (0, 0, Vec::new());
+    let reading = async {
+        while client.read_body().await {
+            let body = client.take_body();
+            read += body.len();
+            tail = [tail.split_off(tail.len().saturating_sub(64)), body].concat();
+            grown = grown.max(row.gateway.rss_kb().saturating_sub(before));
+        }
+    };
+    support::wait::within("the event is read", Duration::from_secs(60), reading).await;
+    assert_eq!(client.end().await, End::Clean);
+    assert!(read > BYTES && read < BYTES + MIB, "{read} bytes");
+    assert!(tail.ends_with(b"data: [DONE]\n\n"), "{:?}", String::from_utf8_lossy(&tail));
+    assert!(grown < 16 * 1024, "{grown} KiB for one event");
+    drop(client);
+    row.told("completed", 2, json!({ "status": 200, "attempts": 1, "error": null })).await;
+    let lines = row.lines(2).await;
+    assert_eq!(lines[1]["bytes"], read, "{}", lines[1]);
+    row.settled(2).await;
+}

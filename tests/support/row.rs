@@ -1,0 +1,174 @@
+//! A row of the fault matrix: one gateway, simulated engines as processes of their own, one fault.
+//!
+//! A row proves that its fault struck (by the engine's own count), says what the client, the metrics
+//! and the log told of it, and ends with [`Row::settled`], which holds for every row alike: nothing is
+//! held or running, one access line an exchange, at most two attempts, no engine asked behind the
+//! books' back, descriptors given back, and the next request served.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::checks;
+use super::client::{Answer, Client};
+use super::engine::Engine;
+use super::gateway::Gateway;
+use super::settings::Settings;
+use super::told::Told;
+use super::wait::{SOON, wait_until};
+use super::wire::Request;
+
+/// For the pool to give its idle connections back, too.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// One row.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// The gateway under test.
+    pub(crate) gateway: Gateway,
+    /// Its engines; the first one is the one that gets ill.
+    pub(crate) engines: Vec<Engine>,
+    fds: usize,
+}
+
+impl Row {
+    /// A gateway in front of so many engines.
+    pub(crate) async fn start(engines: usize, adjust: impl FnOnce(Settings) -> Settings) -> Self {
+        Self::behind(&[], engines, adjust).await
+    }
+
+    /// A gateway in front of these addresses, then of so many engines.
+    pub(crate) async fn behind(
+        addresses: &[SocketAddr],
+        engines: usize,
+        adjust: impl FnOnce(Settings) -> Settings,
+    ) -> Self {
+        let mut started = Vec::new();
+        for _ in 0..engines {
+            started.push(Engine::start().await);
+        }
+        Self::with(addresses, started, adjust).await
+    }
+
+    /// A gateway in front of these addresses, then of these engines.
+    pub(crate) async fn with(
+        addresses: &[SocketAddr],
+        engines: Vec<Engine>,
+        adjust: impl FnOnce(Settings) -> Settings,
+    ) -> Self {
+        let all: Vec<_> = addresses.iter().copied().chain(engines.iter().map(|engine| engine.addr)).collect();
+        let settings =
+            Settings::new(&all).set("clusters.c.keepalive", "500ms").set("stream.hold_headers", "5s");
+        let gateway = Gateway::start(adjust(settings)).await;
+        let fds = gateway.fd_count();
+        Self { gateway, engines, fds }
+    }
+
+    /// A row whose first engine has this fault.
+    pub(crate) async fn ill(engines: usize, fault: &str, adjust: impl FnOnce(Settings) -> Settings) -> Self {
+        let row = Self::start(engines, adjust).await;
+        row.engines[0].faults(fault).await;
+        row
+    }
+
+    /// Sends a request so many times at once, each on a connection of its own.
+    pub(crate) async fn ask(&self, count: usize, request: &Request) -> Vec<Answer> {
+        let addr = self.gateway.addr;
+        let asking: Vec<_> = (0..count)
+            .map(|_| {
+                let bytes = request.bytes();
+                tokio::spawn(async move {
+                    let mut client = Client::connect(addr).await;
+                    client.send(bytes).await;
+                    client.answer_within(3 * SOON).await
+                })
+            })
+            .collect();
+        let mut answers = Vec::new();
+        for answer in asking {
+            answers.push(answer.await.expect("an answer"));
+        }
+        answers
+    }
+
+    /// Streams so many times at once and reads what each was told.
+    pub(crate) async fn streams(&self, count: usize) -> Vec<Told> {
+        self.ask(count, &Request::chat()).await.iter().map(Told::of).collect()
+    }
+
+    /// The access lines of this many exchanges, no more and no fewer.
+    pub(crate) async fn lines(&self, exchanges: usize) -> Vec<Value> {
+        wait_until("an access line for each exchange", SOON, || {
+            self.gateway.access_lines().len() >= exchanges
+        })
+        .await;
+        let lines = self.gateway.access_lines();
+        assert_eq!(lines.len(), exchanges, "one line an exchange");
+        lines
+    }
+
+    /// This many exchanges ended so, by the metrics and by the access lines, each with these fields.
+    pub(crate) async fn told(&self, outcome: &str, count: usize, fields: Value) {
+        self.gateway.wait_metric("requests_total", &[("outcome", outcome)], count as f64).await;
+        let lines = || self.gateway.access_lines().into_iter().filter(|line| line["outcome"] == outcome);
+        wait_until(&format!("{count} lines say {outcome}"), SOON, || lines().count() == count).await;
+        for line in lines() {
+            for (name, value) in fields.as_object().expect("fields are an object") {
+                assert_eq!(&line[name], value, "{name}: {line}");
+            }
+        }
+    }
+
+    /// Exchanges that moved to another node for this reason, as the metrics, the access lines and the
+    /// gateway's log agree.
+    pub(crate) async fn moved(&self, reason: &str) -> usize {
+        let moved = self.gateway.access_lines().iter().filter(|line| line["attempts"] == 2).count();
+        self.gateway
+            .wait_metric("retries_total", &[("cluster", "c"), ("reason", reason)], moved as f64)
+            .await;
+        self.gateway.wait_metric("retries_total", &[], moved as f64).await;
+        assert_eq!(
+            self.gateway.log().matches("trying another node").count(),
+            moved,
+            "{}",
+            self.gateway.log()
+        );
+        moved
+    }
+
+    /// Nothing was tried again.
+    pub(crate) async fn never_moved(&self) {
+        assert_eq!(self.moved("none").await, 0);
+    }
+
+    /// What holds after every row, of which this many exchanges were part.
+    pub(crate) async fn settled(self, exchanges: usize) {
+        let lines = self.lines(exchanges).await;
+        checks::at_rest(&self.gateway).await;
+        assert!(lines.iter().all(|line| line["attempts"].as_u64() <= Some(2)), "{lines:?}");
+        self.asked_by_the_books(&lines).await;
+        for engine in &self.engines {
+            engine.faults("").await;
+        }
+        let next = self.streams(1).await;
+        assert_eq!(next, [Told::whole()], "the next request is served");
+        self.lines(exchanges + 1).await;
+        // A look at the metrics may be open still.
+        wait_until("descriptors are given back", IDLE, || self.gateway.fd_count() <= self.fds + 1).await;
+        assert!(!self.gateway.log().contains("panicked"), "{}", self.gateway.log());
+    }
+
+    /// The engines are idle, and have seen no request that the access lines do not own up to.
+    async fn asked_by_the_books(&self, lines: &[Value]) {
+        let mut asked = 0;
+        for engine in &self.engines {
+            engine.wait_count("running", 0).await;
+            engine.wait_count("waiting", 0).await;
+            asked += engine.count("requests").await;
+        }
+        let resent = lines.iter().filter(|line| line["resent"] == true).count() as u64;
+        let attempts: u64 = lines.iter().filter_map(|line| line["attempts"].as_u64()).sum();
+        assert!(asked <= attempts + resent, "{asked} requests for {attempts} attempts: {lines:?}");
+    }
+}
