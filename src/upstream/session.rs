@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -31,6 +32,9 @@ use crate::config::FailureEnd;
 use crate::deadline::Due;
 use crate::failure::Failure;
 use crate::outcome::Phase;
+
+/// Turns that Pingora's loop needs before it may be given a response: see `let_the_loop_settle`.
+const LOOP_SETTLED: u8 = 2;
 
 /// What reading came to.
 pub(super) enum Step {
@@ -81,6 +85,9 @@ pub struct Session {
     clean: bool,
     /// Break the framing at the next read.
     broken: bool,
+    /// How often the wait for commitment has been interrupted, which is how often the rest of
+    /// Pingora's loop has run.
+    waits: u8,
 }
 
 impl Session {
@@ -97,6 +104,7 @@ impl Session {
             finished: false,
             clean: false,
             broken: false,
+            waits: 0,
         }
     }
 
@@ -113,13 +121,37 @@ impl Session {
     /// Reads until the response head may go to the client.
     pub(super) async fn commit(&mut self) -> Result<(), Failure> {
         self.wait_for_commitment().await?;
+        self.let_the_loop_settle().await;
         self.drive.committed(self.reframed, Instant::now());
         Ok(())
     }
 
+    /// Pingora's loop leaves only when its (empty) custom message pipes have ended, which it notices
+    /// on the second poll. If a whole answer were there before, it would go on reading the client after
+    /// the last byte, and take the client's next request for data that must not come.
+    async fn let_the_loop_settle(&mut self) {
+        while self.waits < LOOP_SETTLED {
+            self.waits += 1;
+            let mut yielded = false;
+            poll_fn(|cx| {
+                if std::mem::replace(&mut yielded, true) {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+    }
+
     async fn wait_for_commitment(&mut self) -> Result<(), Failure> {
         loop {
-            match poll_fn(|cx| self.poll_step(cx)).await {
+            let step = poll_fn(|cx| {
+                let step = self.poll_step(cx);
+                self.waits = self.waits.saturating_add(u8::from(step.is_pending()));
+                step
+            });
+            match step.await {
                 Step::Head => {
                     self.reframed = self.real_head().is_some_and(is_event_stream);
                     self.head = self.real_head().cloned();
