@@ -198,7 +198,7 @@ async fn connections_are_kept_on_both_sides() {
 /// taken for bytes that must not come (the loop was once still reading when the answer was out).
 #[tokio::test]
 async fn a_fast_client_behind_a_fast_engine_keeps_its_connection() {
-    let engine = Upstream::answering(|_| json_answer(ANSWER).into()).await;
+    let engine = Upstream::answering(|_| json_answer(ANSWER)).await;
     let gateway = Gateway::start(Settings::new(&[engine])).await;
     let mut client = gateway.client().await;
     for _ in 0..500 {
