@@ -94,7 +94,6 @@ fn the_accepted_but_inactive_settings_are_these() {
             "clusters.qwen.queue",
             "clusters.qwen.retry.budget",
             "clusters.qwen.retry.floor",
-            "routes[1].include_usage",
             "session.from",
         ]
     );

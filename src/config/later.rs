@@ -69,7 +69,6 @@ const ROWS: &[Row] = &[
     ("clusters.*.cache_salt", "none", Off),
     ("routes.*.match.headers", "{}", Off),
     ("routes.*.fallback", "[]", Off),
-    ("routes.*.include_usage", "true", On),
     (
         "routes.*.guard",
         "{ max_tokens: null, n: null, best_of: null, prompts: null, logprobs: null, tools: null, schema_depth: null, denied: [] }",
@@ -84,22 +83,19 @@ const ROWS: &[Row] = &[
     ("cors.origins", "[]", Off),
 ];
 
-/// A setting that is already off at this value, whatever its default is.
-const ALSO_OFF: &[(&str, &str)] = &[("routes.*.include_usage", "false")];
-
 /// Notes what is refused and what is accepted in vain, in the whole file.
 pub(super) fn check(root: &At<'_>) {
     for &(path, default, effect) in ROWS {
         let Ok(default) = tree::parse_fragment(default) else { continue };
         for at in matching(root, path) {
-            check_one(&at, path, &default, effect);
+            check_one(&at, &default, effect);
         }
     }
 }
 
-fn check_one(at: &At<'_>, path: &str, default: &Node, effect: Effect) {
+fn check_one(at: &At<'_>, default: &Node, effect: Effect) {
     let Some(node) = at.node() else { return };
-    if says_nothing(node) || ALSO_OFF.iter().any(|&(off, value)| off == path && same_text(node, value)) {
+    if says_nothing(node) {
         return;
     }
     if refuse_differing(at, node, default) && effect == On {
@@ -114,10 +110,6 @@ fn says_nothing(node: &Node) -> bool {
         Value::List(list) => list.is_empty(),
         Value::Map(map) => map.entries.is_empty(),
     }
-}
-
-fn same_text(node: &Node, value: &str) -> bool {
-    tree::parse_fragment(value).is_ok_and(|other| same(node, &other))
 }
 
 /// Every place that the pattern names.

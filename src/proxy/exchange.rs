@@ -41,6 +41,8 @@ pub(super) struct Request {
     pub(super) model: Option<String>,
     /// It asks for a stream.
     pub(super) streaming: bool,
+    /// Usage was asked for by us: the client does not expect its frame.
+    pub(super) usage_is_ours: bool,
     /// The whole body, until no attempt can need it.
     pub(super) body: Option<Body>,
 }

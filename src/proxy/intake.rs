@@ -6,13 +6,13 @@ use pingora::{Error, Result};
 use pingora_proxy::Session;
 
 use super::body::{self, Bounds, NoBody};
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Request};
 use super::models;
 use super::respond::Reply;
 use super::shared::Shared;
 use crate::config::{Action, Fixed, HalfClose, Route, Streaming};
 use crate::edge::Client;
-use crate::openai::{patch, request};
+use crate::openai::{Dialect, patch, request};
 use crate::rejection::Rejection;
 use crate::request_id;
 use crate::route::{self, ByHead};
@@ -95,7 +95,8 @@ async fn decide(shared: &Shared, session: &mut Session, exchange: &mut Exchange)
         return Err(Rejection::invalid(message, Some("stream")).into());
     }
     if let Some(peek) = &peek {
-        apply_alias(route, peek, &mut body);
+        exchange.request.usage_is_ours = ask_for_usage(route, peek, &exchange.request, &mut body);
+        apply_alias(route, &mut body)?;
     }
     match &route.action {
         Action::Respond(fixed) => Ok(Intake::Reply(fixed_reply(fixed))),
@@ -158,12 +159,30 @@ fn is_opaque(session: &Session) -> bool {
         || kind.starts_with(b"application/octet-stream")
 }
 
+/// Asks for the usage frame of a stream whose client did not. Whether it did: the frame is ours then,
+/// and is cut out again.
+fn ask_for_usage(route: &Route, peek: &request::Peek, request: &Request, body: &mut Body) -> bool {
+    if !route.include_usage || !request.streaming || !Dialect::of(&request.path).has_stream_options() {
+        return false;
+    }
+    let patched = patch::ask_for_usage(&body.bytes, peek);
+    let asked = patched.is_some();
+    body.bytes = patched.unwrap_or_else(|| std::mem::take(&mut body.bytes));
+    asked
+}
+
 /// Puts the backend's name for the model in place of the client's.
-fn apply_alias(route: &Route, peek: &request::Peek, body: &mut Body) {
-    let alias = peek.model.as_ref().and_then(|model| Some((model, route.aliases.get(&model.value)?)));
+fn apply_alias(route: &Route, body: &mut Body) -> Result<(), Rejection> {
+    if route.aliases.is_empty() {
+        return Ok(());
+    }
+    // Places hold for the very bytes they were read from, and the body may have been patched.
+    let model = request::peek(&body.bytes).map_err(|_| Rejection::Internal)?.model;
+    let alias = model.as_ref().and_then(|model| Some((model, route.aliases.get(&model.value)?)));
     if let Some((model, alias)) = alias {
         body.bytes = patch::replace(&body.bytes, model.span.clone(), &patch::json_string(alias));
     }
+    Ok(())
 }
 
 fn fixed_reply(fixed: &Fixed) -> Reply {

@@ -146,6 +146,7 @@ impl ProxyHttp for Gateway {
                     route.stream.event_hold,
                     dialect,
                     Arc::clone(&attempt.link),
+                    exchange.request.usage_is_ours,
                     active,
                 )))
             }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::metrics::ActiveStream;
 use crate::openai::{Dialect, Observer};
 use crate::rejection::Rejection;
-use crate::sse::{Event, EventKind, Reframer};
+use crate::sse::{Event, EventKind, Reframer, Verdict};
 use crate::upstream::{FAILURE, HEARTBEAT, Link, is_mark};
 
 /// The framing of the body must be broken: an error event has no place to stand.
@@ -34,12 +34,20 @@ pub(super) struct Stream {
     pub(super) first_token: Option<Instant>,
     /// Heartbeats given to the client.
     pub(super) heartbeats: u64,
+    /// The usage frame is not for the client.
+    cuts_usage: bool,
     _active: ActiveStream,
 }
 
 impl Stream {
     /// A stream of which nothing has passed.
-    pub(super) fn new(event_hold: usize, dialect: Dialect, link: Arc<Link>, active: ActiveStream) -> Self {
+    pub(super) fn new(
+        event_hold: usize,
+        dialect: Dialect,
+        link: Arc<Link>,
+        cuts_usage: bool,
+        active: ActiveStream,
+    ) -> Self {
         Self {
             reframer: Reframer::new(event_hold),
             observer: Observer::default(),
@@ -48,6 +56,7 @@ impl Stream {
             first_event: None,
             first_token: None,
             heartbeats: 0,
+            cuts_usage,
             _active: active,
         }
     }
@@ -88,10 +97,12 @@ impl Stream {
 
     fn events(&mut self, chunk: Bytes, now: Instant) -> Option<Bytes> {
         let (mut data, mut token) = (false, false);
-        let observer = &mut self.observer;
-        let out = self.reframer.push(chunk, &mut |event: Event<'_>| {
+        let (observer, cuts_usage) = (&mut self.observer, self.cuts_usage);
+        let out = self.reframer.filter(chunk, &mut |event: Event<'_>| {
+            let noted = observer.event(&event);
             data |= event.kind == EventKind::Data;
-            token |= observer.event(&event).first_token;
+            token |= noted.first_token;
+            if cuts_usage && noted.usage_only { Verdict::Cut } else { Verdict::Pass }
         });
         if data {
             self.link.mark_data(now);
