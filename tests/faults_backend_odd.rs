@@ -60,8 +60,7 @@ async fn b12_answers_that_are_none_are_502() {
     for fault in ["unsolicited_101", "interim=9", "interim=1000"] {
         let row = Row::ill(1, fault, as_is).await;
         not_http(&row, 3).await;
-        row.engines[0].wait_count("running", 0).await;
-        assert_eq!(row.engines[0].count("completed").await, 0, "{fault} struck each");
+        assert_eq!(row.engines[0].count("requests").await, 6, "{fault} struck each, once");
         row.settled(6).await;
     }
 }
@@ -72,8 +71,6 @@ async fn b12_a_few_interim_answers_are_passed_over() {
     let row = Row::ill(1, "interim=8", as_is).await;
     let written = row.engines[0].count("bytes_written").await;
     for answer in row.ask(5, &Request::chat()).await {
-        // They may be relayed; the answer itself is what counts.
-        assert!(answer.status() == 200 || answer.status() == 103, "{answer:?}");
         assert_eq!(Told::of(&answer), Told::whole());
     }
     assert!(
