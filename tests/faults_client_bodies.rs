@@ -73,7 +73,8 @@ async fn c10_a_length_that_lies_is_refused() {
     long.send(lie(CHAT_UNARY.len() + 10)).await;
     checks::rejected(&long.answer().await, 408, "request_timeout");
 
-    row.told("rejected", 2, json!({ "attempts": 0 })).await;
+    row.told("rejected", 1, json!({ "attempts": 0, "status": 400, "phase": "upload" })).await;
+    row.told("timeout", 1, json!({ "attempts": 0, "status": 408, "phase": "upload" })).await;
     row.nobody_asked().await;
     row.settled(2).await;
 }
