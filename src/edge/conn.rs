@@ -123,6 +123,8 @@ pub(super) struct Conn {
     blocked: Option<Blocked>,
     /// Bytes the socket's send buffer was last sized for.
     window: Option<usize>,
+    /// Something was written since the last flush.
+    unflushed: bool,
 }
 
 /// A write that waits for the client.
@@ -139,7 +141,7 @@ impl Conn {
         let head = ResponseHeader::build(200, Some(0)).expect("200 is a status");
         let digest = Arc::new(ProxyDigest::new(Box::new(head), Some(Box::new(Arc::clone(&client)))));
         let socket = inner.get_socket_digest();
-        Self { inner, client, digest, socket, blocked: None, window: None }
+        Self { inner, client, digest, socket, blocked: None, window: None, unflushed: false }
     }
 
     /// Sizes the socket's buffer by the window of the exchange, when it has changed.
@@ -214,11 +216,18 @@ impl Conn {
 }
 
 impl AsyncRead for Conn {
+    /// Pingora reads the client while it waits for the engine, and it does not flush a body of known
+    /// length before its end: what has been written so far goes out now.
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.unflushed
+            && let Poll::Ready(Err(error)) = self.as_mut().poll_flush(cx)
+        {
+            return Poll::Ready(Err(error));
+        }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
         let ended = match &read {
@@ -237,6 +246,7 @@ impl AsyncWrite for Conn {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.fit();
         let write = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.unflushed = true;
         self.watch(write, cx)
     }
 
@@ -247,6 +257,7 @@ impl AsyncWrite for Conn {
     ) -> Poll<io::Result<usize>> {
         self.fit();
         let write = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.unflushed = true;
         self.watch(write, cx)
     }
 
@@ -256,6 +267,7 @@ impl AsyncWrite for Conn {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flush = Pin::new(&mut self.inner).poll_flush(cx);
+        self.unflushed = !matches!(flush, Poll::Ready(Ok(())));
         self.watch(flush, cx)
     }
 

@@ -24,7 +24,7 @@ use crate::sse::DataWatch;
 
 /// Most bytes drained into one chunk. Measured: 16 KiB costs 0.36 us an event where an engine
 /// writes in bursts, 8 KiB 0.43, and a batch is what a stalled stream may hold beyond its window.
-const BATCH: usize = 16 * 1024;
+pub(super) const BATCH: usize = 16 * 1024;
 
 /// Clocks and buffers of one session.
 pub(super) struct Drive {

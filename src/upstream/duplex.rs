@@ -7,7 +7,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use async_trait::async_trait;
 use pingora::protocols::raw_connect::ProxyDigest;
@@ -15,13 +15,18 @@ use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
     TimingDigest, UniqueID, UniqueIDType,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 
+use super::drive::BATCH;
 use super::plan::Body;
+
+/// Most bytes of one read. Pingora's body buffer has room for 64 KiB; what is not read into it is not
+/// touched, so this is what a stalled stream costs there, and the most that one chunk can be.
+const READ_MAX: u64 = BATCH as u64;
 
 /// A connection to a backend with what is left to send on it.
 pub(super) struct Duplex {
-    inner: Stream,
+    inner: Take<Stream>,
     body: Option<Body>,
     sent: usize,
     received: bool,
@@ -30,7 +35,7 @@ pub(super) struct Duplex {
 impl Duplex {
     pub(super) fn new(inner: Stream, body: Option<Body>) -> Self {
         let body = body.filter(|body| !body.bytes.is_empty());
-        Self { inner, body, sent: 0, received: false }
+        Self { inner: inner.take(READ_MAX), body, sent: 0, received: false }
     }
 
     /// A byte of an answer has come.
@@ -40,7 +45,7 @@ impl Duplex {
 
     /// The connection below, if the whole request has been sent on it.
     pub(super) fn into_idle(self) -> Option<Stream> {
-        self.body.is_none().then_some(self.inner)
+        self.body.is_none().then(|| self.inner.into_inner())
     }
 
     /// Sends as much as the socket takes. A failed write ends the sending and is not an error: the
@@ -49,13 +54,13 @@ impl Duplex {
         while let Some(body) = &self.body {
             let rest = &body.bytes[self.sent..];
             if rest.is_empty() {
-                if Pin::new(&mut self.inner).poll_flush(cx).is_pending() {
+                if Pin::new(self.inner.get_mut()).poll_flush(cx).is_pending() {
                     return;
                 }
                 self.body = None;
                 return;
             }
-            match Pin::new(&mut self.inner).poll_write(cx, rest) {
+            match Pin::new(self.inner.get_mut()).poll_write(cx, rest) {
                 Poll::Ready(Ok(written)) if written > 0 => self.sent += written,
                 Poll::Pending => return,
                 Poll::Ready(_) => {
@@ -77,6 +82,7 @@ impl AsyncRead for Duplex {
             self.push(cx);
         }
         let before = buf.filled().len();
+        self.inner.set_limit(READ_MAX);
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
         self.received |= buf.filled().len() > before;
         read
@@ -84,17 +90,25 @@ impl AsyncRead for Duplex {
 }
 
 impl AsyncWrite for Duplex {
+    /// Only the head is written through here; as much of the body as one packet train takes goes along.
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, buf)
+        let Some(body) = self.body.as_ref().filter(|_| self.sent == 0) else {
+            return Pin::new(self.inner.get_mut()).poll_write(cx, buf);
+        };
+        let body = body.bytes.slice(..body.bytes.len().min(BATCH));
+        let both = [io::IoSlice::new(buf), io::IoSlice::new(&body)];
+        let written = ready!(Pin::new(self.inner.get_mut()).poll_write_vectored(cx, &both))?;
+        self.sent = written.saturating_sub(buf.len());
+        Poll::Ready(Ok(written.min(buf.len())))
     }
 
     /// With a body to follow the head is not flushed: both leave in one packet where they fit.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.body.is_some() { Poll::Ready(Ok(())) } else { Pin::new(&mut self.inner).poll_flush(cx) }
+        if self.body.is_some() { Poll::Ready(Ok(())) } else { Pin::new(self.inner.get_mut()).poll_flush(cx) }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
+        Pin::new(self.inner.get_mut()).poll_shutdown(cx)
     }
 }
 
@@ -110,13 +124,13 @@ impl std::fmt::Debug for Duplex {
 #[async_trait]
 impl Shutdown for Duplex {
     async fn shutdown(&mut self) {
-        self.inner.shutdown().await;
+        self.inner.get_mut().shutdown().await;
     }
 }
 
 impl UniqueID for Duplex {
     fn id(&self) -> UniqueIDType {
-        self.inner.id()
+        self.inner.get_ref().id()
     }
 }
 

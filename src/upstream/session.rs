@@ -187,9 +187,12 @@ impl Session {
                 .and_then(|plan| plan.link.failure())
                 .unwrap_or(Failure::Disconnected));
         }
-        if self.finished || self.clean {
-            self.finished = true;
+        if self.finished {
             return Ok(None);
+        }
+        if self.clean {
+            self.finished = true;
+            return Ok(Some(Bytes::new()));
         }
         loop {
             match poll_fn(|cx| self.poll_step(cx)).await {
@@ -205,9 +208,10 @@ impl Session {
                     self.finished = self.clean;
                     return Ok(Some(chunk));
                 }
+                // An empty last chunk, so that the filters see the end and let go of what they hold.
                 Step::End => {
                     self.finished = true;
-                    return Ok(None);
+                    return Ok(Some(Bytes::new()));
                 }
                 Step::Due(Due::Heartbeat) => return Ok(Some(Bytes::from_static(HEARTBEAT))),
                 Step::Due(due) => {

@@ -3,6 +3,10 @@
 //! A chunk is charged when it is read from the engine and given back when its last byte has been
 //! handed to the client's socket: the charge lives in the very memory of the chunk, so no path can
 //! forget it. While nothing is left the session does not read, and TCP stops the engine.
+//!
+//! A chunk can wait in two places: as a chunk in Pingora's channel, where it is charged, and as a copy
+//! in the buffer of a write that the client holds up, where it no longer is. So half of the window is
+//! charged; both places together hold no more than all of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +23,7 @@ const FREE: usize = 1024;
 /// Bytes of one stream that may be under way.
 #[derive(Debug)]
 pub struct Credit {
-    window: usize,
+    limit: usize,
     used: AtomicUsize,
     /// The same of all streams together, for the metric.
     all: Arc<AtomicUsize>,
@@ -29,7 +33,7 @@ pub struct Credit {
 impl Credit {
     /// A credit of `window` bytes, all of it free. What is used is counted in `all` too.
     pub fn new(window: usize, all: Arc<AtomicUsize>) -> Self {
-        Self { window, used: AtomicUsize::new(0), all, reader: AtomicWaker::new() }
+        Self { limit: window / 2, used: AtomicUsize::new(0), all, reader: AtomicWaker::new() }
     }
 
     /// Bytes that are under way.
@@ -39,12 +43,12 @@ impl Credit {
 
     /// Ready when at least one byte is free; otherwise wakes when one is.
     pub(super) fn poll_free(&self, cx: &Context<'_>) -> Poll<()> {
-        if self.used() < self.window {
+        if self.used() < self.limit {
             return Poll::Ready(());
         }
         self.reader.register(cx.waker());
         // A chunk may have been given back between the first look and the registration.
-        if self.used() < self.window { Poll::Ready(()) } else { Poll::Pending }
+        if self.used() < self.limit { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Charges `chunk`; its bytes are given back when the last reference to them is dropped.
@@ -89,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_slice_keeps_the_charge_of_its_chunk() {
-        let credit = Arc::new(Credit::new(4096, Arc::default()));
+        let credit = Arc::new(Credit::new(8192, Arc::default()));
         let chunk = credit.charge(BytesMut::from(&[7u8; 5000][..]));
         assert!(!is_free(&credit));
         let tail = chunk.slice(4999..);
@@ -102,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_token_is_not_charged() {
-        let credit = Arc::new(Credit::new(4096, Arc::default()));
+        let credit = Arc::new(Credit::new(8192, Arc::default()));
         let chunk = credit.charge(BytesMut::from(&b"data: x\n\n"[..]));
         assert_eq!((credit.used(), &chunk[..]), (0, &b"data: x\n\n"[..]));
     }
