@@ -8,6 +8,10 @@ use support::wait::{ms, silence};
 use support::wire::{CHAT_PATH, MIB, Request, chat_of};
 use support::{Client, End, Row, Settings, Told, checks};
 
+/// `stream.window` of the file, and the most that one read from an engine adds to it.
+const WINDOW: f64 = 65_536.0;
+const BATCH: f64 = 16_384.0;
+
 /// 128 MiB as fast as the socket takes them.
 fn firehose() -> Request {
     Request::chat()
@@ -23,8 +27,8 @@ async fn sipping(row: &Row, request: &Request) -> Client {
     client
 }
 
-/// C4: a byte ten times a second. The engine is held back by the socket, memory stays
-/// small, and the neighbours on the same engine get all of theirs.
+/// C4: a byte ten times a second. The engine is held back by the socket, memory stays small, and the
+/// neighbours on the same engine get all of theirs.
 #[tokio::test]
 async fn c4_a_sipping_client_holds_back_its_engine_only() {
     let row = Row::start(1, |settings: Settings| settings.set("stream.write_stall", "60s")).await;
@@ -43,6 +47,8 @@ async fn c4_a_sipping_client_holds_back_its_engine_only() {
     assert!(held < 16 * MIB as u64, "the engine was never blocked: {held} bytes");
     let grown = row.gateway.rss_kb().saturating_sub(before);
     assert!(grown < 4 * 1024, "{grown} KiB for one slow client");
+    let held = row.gateway.metric("held_bytes", &[("kind", "stream")]).await;
+    assert!(held > 0.0 && held <= WINDOW + BATCH, "{held} bytes are held for one slow client");
     client.close();
     row.engines[0].wait_count("aborted", 1).await;
     let fields = json!({ "phase": "stream", "status": 200, "attempts": 1 });
