@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 use support::wait::{SOON, ms, silence, within};
 use support::wire::{DONE, Request, chunk, event};
 use support::{Call, Client, End, Gateway, Settings, Upstream, checks, one_engine};
+use tokio::task::JoinHandle;
 
 /// What an engine may have got rid of when nobody reads: what the gateway and its two sockets hold
 /// (512 KiB), and about as much again for the engine's own socket and the kernel's book-keeping.
 const HELD_BYTES_MAX: usize = 1024 * 1024;
 
-/// User space for one stalled stream: the window and 192 KiB.
-const RSS_KB_MAX: u64 = 64 + 192;
+/// Memory of the process for one stalled stream: its window (64 KiB) and 192 KiB, in KiB.
+const RSS_KB_MAX: u64 = 256;
 
 /// An event of 64 KiB.
 fn big_event() -> String {
     event(&"x".repeat(64 * 1024))
 }
 
+/// A client, the bytes its engine got rid of, and the flood.
+type Flooded = (Client, Arc<AtomicUsize>, JoinHandle<Option<Call>>);
+
 /// A stream that the engine floods with `total` bytes, to a client that has read only the head.
-async fn flooded(
-    gateway: &Gateway,
-    upstream: &mut Upstream,
-    total: usize,
-) -> (Client, Arc<AtomicUsize>, tokio::task::JoinHandle<Option<Call>>) {
+async fn flooded(gateway: &Gateway, upstream: &mut Upstream, total: usize) -> Flooded {
     let mut client = gateway.narrow_client().await;
     client.send(Request::chat().bytes()).await;
     let mut call = upstream.call().await;
@@ -107,26 +107,32 @@ async fn a_firehose_blocks_until_the_client_reads() {
     checks::at_rest(&gateway).await;
 }
 
-/// H12: fifty at once cost fifty times one, and a client that reads is served as ever.
+/// H12: many at once cost many times one, and a client that reads is served as ever.
 #[tokio::test]
-async fn fifty_stalled_streams_are_bounded_and_hurt_nobody() {
+async fn many_stalled_streams_are_bounded_and_hurt_nobody() {
     let (gateway, mut upstream) = one_engine(|settings| settings.set("stream.write_stall", "60s")).await;
-    checks::alive(&gateway, &mut upstream, usize::MAX / 2).await;
-    let before = gateway.rss_kb();
     let mut streams = Vec::new();
-    for _ in 0..50 {
-        streams.push(flooded(&gateway, &mut upstream, 16 * 1024 * 1024).await);
+    stalled(&gateway, &mut upstream, 20, &mut streams).await;
+    // What a first stalled stream costs once, such as code that is read in, is not what is measured.
+    let before = gateway.rss_kb();
+    stalled(&gateway, &mut upstream, 40, &mut streams).await;
+    let grown = gateway.rss_kb().saturating_sub(before);
+    assert!(grown <= 40 * RSS_KB_MAX, "{grown} KiB for forty stalled streams");
+    checks::alive(&gateway, &mut upstream, usize::MAX / 2).await;
+    drop(streams);
+    gateway.wait_metric("cancels_total", &[("phase", "stream")], 60.0).await;
+    checks::at_rest(&gateway).await;
+}
+
+/// Adds `count` streams whose clients read nothing, and waits until their engines are blocked.
+async fn stalled(gateway: &Gateway, upstream: &mut Upstream, count: usize, streams: &mut Vec<Flooded>) {
+    for _ in 0..count {
+        streams.push(flooded(gateway, upstream, 16 * 1024 * 1024).await);
     }
-    for (_, taken, _) in &streams {
+    for (_, taken, _) in streams {
         let held = blocked_at_once(taken).await;
         assert!(held <= HELD_BYTES_MAX, "{held} bytes are held for a client that does not read");
     }
-    let grown = gateway.rss_kb().saturating_sub(before);
-    assert!(grown <= 50 * RSS_KB_MAX + 4096, "{grown} KiB for fifty stalled streams");
-    checks::alive(&gateway, &mut upstream, usize::MAX / 2).await;
-    drop(streams);
-    gateway.wait_metric("cancels_total", &[("phase", "stream")], 50.0).await;
-    checks::at_rest(&gateway).await;
 }
 
 /// Like [`blocked`], for one of many that have been blocked for a while.

@@ -71,6 +71,8 @@ async fn error_answers_pass_as_they_are() {
         assert_eq!(reply.head.get("content-length"), Some(body.len().to_string().as_str()));
         checks::same(&reply.body, body.as_bytes());
         upstream.assert_not_asked();
+        // The connection is given back a moment after the client has its answer.
+        checks::at_rest(&gateway).await;
     }
     assert_eq!(upstream.connections(), 1, "an error answer leaves the connection usable");
 }

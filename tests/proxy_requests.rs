@@ -193,3 +193,15 @@ async fn connections_are_kept_on_both_sides() {
     }
     assert_eq!(upstream.connections(), 1);
 }
+
+/// A client may send its next request the moment it has a whole answer; it is not taken for garbage.
+#[tokio::test]
+async fn a_request_right_behind_an_answer_is_served() {
+    let engine = Upstream::answering(|_| json_answer(ANSWER)).await;
+    let gateway = Gateway::start(Settings::new(&[engine])).await;
+    let mut client = gateway.client().await;
+    for _ in 0..1_000 {
+        client.send(Request::unary().bytes()).await;
+        checks::same(&client.answer().await.body, ANSWER.as_bytes());
+    }
+}

@@ -9,13 +9,10 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
 use pingora::protocols::l4::ext::set_snd_buf;
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::{
@@ -26,93 +23,10 @@ use pingora_http::ResponseHeader;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::client::{Client, Cut};
+
 /// Looks per `write_stall`: a client is cut after one to one and a quarter of it.
 const LOOKS: u32 = 4;
-
-/// `write_stall` of answers that belong to no route (errors of the head, for instance).
-const DEFAULT_STALL: Duration = Duration::from_secs(30);
-
-/// Why a blocked write was given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
-    /// No byte was acknowledged for `write_stall`.
-    Stalled,
-    /// The exchange's total deadline passed.
-    Total,
-}
-
-/// What a connection and the exchanges on it tell each other.
-#[derive(Debug)]
-pub struct Client {
-    limits: Mutex<Limits>,
-    gone: OnceLock<Instant>,
-    cut: AtomicU8,
-    blocked_micros: AtomicU64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    stall: Duration,
-    total_at: Option<Instant>,
-    /// Size asked for the socket's send buffer; `None` = as it is.
-    window: Option<usize>,
-}
-
-const IDLE: Limits = Limits { stall: DEFAULT_STALL, total_at: None, window: None };
-
-impl Client {
-    fn new() -> Self {
-        Self {
-            limits: Mutex::new(IDLE),
-            gone: OnceLock::new(),
-            cut: AtomicU8::new(0),
-            blocked_micros: AtomicU64::new(0),
-        }
-    }
-
-    /// The client of a Pingora digest, if its connection is one of ours.
-    pub fn of(digest: Option<&ProxyDigest>) -> Option<&Arc<Self>> {
-        digest?.user_data.as_ref()?.downcast_ref()
-    }
-
-    /// Sets the limits of the writes of one exchange: how long the client may acknowledge nothing, when
-    /// the exchange must be over, and how many bytes the socket may hold.
-    pub fn limit(&self, stall: Duration, total_at: Instant, window: usize) {
-        *self.limits.lock() = Limits { stall, total_at: Some(total_at), window: Some(window) };
-    }
-
-    /// Back to the limits of a connection without an exchange.
-    pub fn unlimit(&self) {
-        *self.limits.lock() = IDLE;
-    }
-
-    /// When its end or reset was seen.
-    pub fn gone(&self) -> Option<Instant> {
-        self.gone.get().copied()
-    }
-
-    /// Why a write to it was given up, if one was.
-    pub fn cut(&self) -> Option<Cut> {
-        match self.cut.load(Ordering::Relaxed) {
-            1 => Some(Cut::Stalled),
-            2 => Some(Cut::Total),
-            _ => None,
-        }
-    }
-
-    /// Takes the time that writes have been blocked on the client since the last call.
-    pub fn take_blocked(&self) -> Duration {
-        Duration::from_micros(self.blocked_micros.swap(0, Ordering::Relaxed))
-    }
-
-    fn set_cut(&self, cut: Cut) {
-        self.cut.store(if cut == Cut::Stalled { 1 } else { 2 }, Ordering::Relaxed);
-    }
-
-    fn mark_gone(&self, now: Instant) {
-        self.gone.get_or_init(|| now);
-    }
-}
 
 /// A client connection that Pingora reads and writes through.
 pub(super) struct Conn {
@@ -146,7 +60,7 @@ impl Conn {
 
     /// Sizes the socket's buffer by the window of the exchange, when it has changed.
     fn fit(&mut self) {
-        let wanted = self.client.limits.lock().window;
+        let wanted = self.client.limits().window;
         if wanted.is_some() && wanted != self.window {
             self.window = wanted;
             if let Some(Err(error)) = wanted.map(|window| set_snd_buf(self.inner.id(), window)) {
@@ -164,8 +78,7 @@ impl Conn {
         match poll {
             Poll::Ready(result) => {
                 if let Some(blocked) = self.blocked.take() {
-                    let micros = u64::try_from(blocked.since.elapsed().as_micros()).unwrap_or(u64::MAX);
-                    self.client.blocked_micros.fetch_add(micros, Ordering::Relaxed);
+                    self.client.add_blocked(blocked.since.elapsed());
                 }
                 if result.is_err() {
                     self.client.mark_gone(Instant::now());
@@ -183,7 +96,7 @@ impl Conn {
     }
 
     fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
-        let limits = *self.client.limits.lock();
+        let limits = self.client.limits();
         let now = Instant::now();
         let acked = self.acked();
         let blocked = self.blocked.get_or_insert_with(|| Blocked {

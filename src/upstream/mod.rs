@@ -8,6 +8,7 @@
 //! The session owns time and bytes and nothing else: which deadline is next, how many bytes may be
 //! under way. Meaning (events, usage, status policy) is read by the filters in `proxy`.
 
+mod commit;
 mod connector;
 mod drive;
 mod duplex;

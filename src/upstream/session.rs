@@ -6,9 +6,7 @@
 //!                         +--------- failed --------+--> Done (the connection is dropped at once)
 //! ```
 //!
-//! `commit` decides when the response head is let through: at once for an answer that is no event
-//! stream; for one that is, with its first data event or when `hold_headers` is over; and, where
-//! `early_headers` says so, before the engine has answered at all.
+//! When the response head is let through, `commit` decides.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -70,7 +68,7 @@ pub struct Session {
     /// The head that Pingora is given: the engine's, or one of ours when committed early.
     pub(super) head: Option<ResponseHeader>,
     /// Chunks that came before the head was let through.
-    held: VecDeque<Bytes>,
+    pub(super) held: VecDeque<Bytes>,
     /// A failure that is told once `held` chunks and drained bytes are out.
     pending: Option<Failure>,
     /// The body is an event stream that the filters reframe.
@@ -81,6 +79,9 @@ pub struct Session {
     clean: bool,
     /// Break the framing at the next read.
     broken: bool,
+    /// How often the wait for commitment has been interrupted, which is how often the rest of
+    /// Pingora's loop has run.
+    pub(super) waits: u8,
 }
 
 impl Session {
@@ -97,6 +98,7 @@ impl Session {
             finished: false,
             clean: false,
             broken: false,
+            waits: 0,
         }
     }
 
@@ -108,59 +110,6 @@ impl Session {
         self.stage = Stage::Opening(Mutex::new(opening));
         self.plan = Some(plan);
         Ok(())
-    }
-
-    /// Reads until the response head may go to the client.
-    pub(super) async fn commit(&mut self) -> Result<(), Failure> {
-        self.wait_for_commitment().await?;
-        self.drive.committed(self.reframed, Instant::now());
-        Ok(())
-    }
-
-    async fn wait_for_commitment(&mut self) -> Result<(), Failure> {
-        loop {
-            match poll_fn(|cx| self.poll_step(cx)).await {
-                Step::Head => {
-                    self.reframed = self.real_head().is_some_and(is_event_stream);
-                    self.head = self.real_head().cloned();
-                    if !self.hold() {
-                        return Ok(());
-                    }
-                }
-                Step::Chunk(chunk) => {
-                    let most = self.plan.as_ref().map_or(0, |plan| plan.route.stream.event_hold);
-                    let enough = self.drive.holds_enough(&chunk, most);
-                    self.held.push_back(chunk);
-                    if enough {
-                        return Ok(());
-                    }
-                }
-                Step::End | Step::Due(Due::Hold) => return Ok(()),
-                Step::Due(Due::Early) => {
-                    self.head = Some(early_head());
-                    self.reframed = true;
-                    return Ok(());
-                }
-                Step::Due(due) => {
-                    if let Some(failure) = failure_of(due) {
-                        return Err(self.lose(failure));
-                    }
-                }
-                Step::Failed(failure) => return Err(self.lose(failure)),
-            }
-        }
-    }
-
-    /// Whether the head is to be held back: it is a stream's, no data event has come yet, and another
-    /// node could still take over.
-    fn hold(&mut self) -> bool {
-        let Some(plan) = &self.plan else { return false };
-        let hold = plan.route.stream.hold_headers;
-        let held = self.reframed && plan.streaming && !hold.is_zero();
-        if held {
-            self.drive.hold(Instant::now() + hold);
-        }
-        held
     }
 
     /// The next chunk for the client, or none at the end.
@@ -238,7 +187,7 @@ impl Session {
     }
 
     /// Notes the failure and lets go of the connection.
-    fn lose(&mut self, failure: Failure) -> Failure {
+    pub(super) fn lose(&mut self, failure: Failure) -> Failure {
         if let Some(plan) = &self.plan {
             plan.link.fail(failure);
         }
@@ -307,15 +256,8 @@ impl Drop for Session {
     }
 }
 
-/// The head that is sent when the engine is still silent.
-fn early_head() -> ResponseHeader {
-    let mut head = ResponseHeader::build(200, Some(4)).expect("200 is a status");
-    head.insert_header("content-type", "text/event-stream; charset=utf-8").expect("a plain header");
-    head
-}
-
 /// The failure that a passed deadline is, if it is one.
-fn failure_of(due: Due) -> Option<Failure> {
+pub(super) fn failure_of(due: Due) -> Option<Failure> {
     match due {
         Due::Total => Some(Failure::TotalTimeout),
         Due::Unary => Some(Failure::UnaryTimeout),
