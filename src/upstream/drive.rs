@@ -59,8 +59,9 @@ impl Paused {
     }
 
     /// Ends a pause, if there was one. A data event that went by during it starts the count anew.
-    fn end(&mut self, now: Instant, data: Option<Instant>) {
+    fn end(&mut self, data: Option<Instant>, now: impl FnOnce() -> Instant) {
         let Some(since) = self.since.take() else { return };
+        let now = now();
         if data != self.data {
             self.data = data;
             self.total = Duration::ZERO;
@@ -116,8 +117,8 @@ impl Drive {
     }
 
     /// A read begins: the time since the last one was the client's.
-    pub(super) fn resume(&mut self, now: Instant, data: Option<Instant>) {
-        self.paused.end(now, data);
+    pub(super) fn resume(&mut self, data: Option<Instant>) {
+        self.paused.end(data, Instant::now);
     }
 
     /// A chunk has been given out.
@@ -253,7 +254,7 @@ impl Session {
             Stage::Body(session) => {
                 reading = plan.credit.poll_free(cx).is_ready();
                 if reading {
-                    self.drive.paused.end(Instant::now(), plan.link.last_data());
+                    self.drive.paused.end(plan.link.last_data(), Instant::now);
                     if let Poll::Ready(read) = self.drive.poll_body(session, &plan.credit, cx) {
                         return Poll::Ready(self.take_in(read));
                     }
@@ -273,5 +274,39 @@ impl Session {
             None => {}
         }
         read.chunk.map_or(Step::End, Step::Chunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(start: Instant, seconds: u64) -> Instant {
+        start + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn pauses_after_a_data_event_add_up() {
+        let start = Instant::now();
+        let data = Some(start);
+        let mut paused = Paused::default();
+        paused.start(at(start, 1));
+        paused.end(data, || at(start, 4));
+        paused.end(data, || at(start, 9));
+        paused.start(at(start, 10));
+        paused.start(at(start, 11));
+        paused.end(data, || at(start, 12));
+        assert_eq!(paused.total, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_data_event_during_a_pause_starts_the_count_anew() {
+        let start = Instant::now();
+        let mut paused = Paused::default();
+        paused.start(start);
+        paused.end(Some(start), || at(start, 7));
+        paused.start(at(start, 8));
+        paused.end(Some(at(start, 9)), || at(start, 12));
+        assert_eq!(paused.total, Duration::from_secs(3));
     }
 }

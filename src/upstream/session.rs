@@ -115,7 +115,7 @@ impl Session {
     /// The next chunk for the client, or none at the end.
     pub(super) async fn next_chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         let data = self.plan.as_ref().and_then(|plan| plan.link.last_data());
-        self.drive.resume(Instant::now(), data);
+        self.drive.resume(data);
         let next = self.read_chunk().await;
         self.drive.pause(Instant::now());
         next
