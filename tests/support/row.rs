@@ -142,6 +142,13 @@ impl Row {
         assert_eq!(self.moved("none").await, 0);
     }
 
+    /// No engine was so much as connected to.
+    pub(crate) async fn nobody_asked(&self) {
+        for engine in &self.engines {
+            assert_eq!(engine.connections().await, 0, "an engine was connected to");
+        }
+    }
+
     /// What holds after every row, of which this many exchanges were part.
     pub(crate) async fn settled(self, exchanges: usize) {
         let lines = self.lines(exchanges).await;
