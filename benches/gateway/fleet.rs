@@ -12,9 +12,6 @@ use crate::error::Error;
 use crate::nginx::Nginx;
 use crate::process::{LOAD_CORE, PROXY_CORE, Process};
 
-/// The gateway, built with the profile of this benchmark.
-const STREAMGATE: &str = env!("CARGO_BIN_EXE_streamgate");
-
 /// Where the clients connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -41,15 +38,15 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Starts all of them, the engine with these arguments of `streamgate sim`.
-    pub(crate) async fn start(engine_args: &[&str]) -> Result<Self, Error> {
+    /// Starts all of them with this streamgate, the engine with these arguments of `streamgate sim`.
+    pub(crate) async fn start(binary: &str, engine_args: &[&str]) -> Result<Self, Error> {
         let dir = tempfile::tempdir().map_err(|error| Error::io("make a directory", error))?;
         let args = [&["sim", "--listen", "127.0.0.1:0"], engine_args].concat();
         let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
-        let mut engine = Process::start("the engine", LOAD_CORE, STREAMGATE, &args)?;
+        let mut engine = Process::start("the engine", LOAD_CORE, binary, &args)?;
         let engine_addr = engine.address("simulated engine sim")?;
         let nginx = Nginx::start(engine_addr, dir.path()).await?;
-        let (gateway, gateway_addr) = start_gateway(engine_addr, dir.path())?;
+        let (gateway, gateway_addr) = start_gateway(binary, engine_addr, dir.path())?;
         Ok(Self { gateway, gateway_addr, nginx, _engine: engine, engine_addr, _dir: dir })
     }
 
@@ -76,12 +73,12 @@ impl Fleet {
     }
 }
 
-fn start_gateway(engine: SocketAddr, dir: &Path) -> Result<(Process, SocketAddr), Error> {
+fn start_gateway(binary: &str, engine: SocketAddr, dir: &Path) -> Result<(Process, SocketAddr), Error> {
     let file = dir.join("streamgate.yaml");
     std::fs::write(&file, configuration(engine))
         .map_err(|error| Error::io("write the gateway's configuration", error))?;
     let args = ["run".to_owned(), "-c".to_owned(), file.display().to_string()];
-    let mut gateway = Process::start("streamgate", PROXY_CORE, STREAMGATE, &args)?;
+    let mut gateway = Process::start("streamgate", PROXY_CORE, binary, &args)?;
     let addr = gateway.address("streamgate listening")?;
     Ok((gateway, addr))
 }

@@ -68,7 +68,7 @@ fn run(options: &Options) -> Result<(), Error> {
 async fn measure(options: &Options, report: &mut Report) -> Result<(), Error> {
     for scenario in options.scenarios() {
         eprintln!("bench: {scenario:?}");
-        report.add(scenario.run(options.quick).await?);
+        report.add(scenario.run(options).await?);
     }
     Ok(())
 }

@@ -17,6 +17,9 @@ pub(crate) struct Options {
     /// Run `large` too: 9,500 streams at once.
     #[arg(long)]
     large: bool,
+    /// Measure this build, not the one that was made along with the benchmark.
+    #[arg(long, value_name = "FILE", default_value = env!("CARGO_BIN_EXE_streamgate"))]
+    pub(crate) binary: String,
     /// Where the figures go as JSON.
     #[arg(long, default_value = "target/bench.json")]
     pub(crate) json: PathBuf,

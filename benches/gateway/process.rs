@@ -70,6 +70,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            eprintln!("bench: {} had ended before its time: {status}", self.name);
+        }
         // An error says that it has ended already.
         drop(self.child.kill());
         drop(self.child.wait());

@@ -11,6 +11,9 @@ use crate::error::Error;
 use crate::figure::Figure;
 use crate::options::Options;
 
+/// A load average beyond which others use a good part of the two cores.
+const BUSY: f64 = 0.5;
+
 /// What a run measured, and on what machine.
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -21,7 +24,11 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn begin(options: &Options) -> Self {
-        Self { quick: options.quick, load_before: load_average(), figures: Vec::new() }
+        let load_before = load_average();
+        if load_before.parse::<f64>().is_ok_and(|load| load > BUSY) {
+            eprintln!("bench: the machine is busy (load average {load_before}): the figures will be rough");
+        }
+        Self { quick: options.quick, load_before, figures: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, figures: Vec<Figure>) {

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::figure::{Figure, Rounds};
 use crate::fleet::{Fleet, Target};
 use crate::load::{self, Load};
+use crate::options::Options;
 use crate::sample;
 use crate::tokens::Tokens;
 
@@ -31,11 +32,11 @@ const ENGINE: [&str; 10] = [
 /// Between the starts of two streams.
 const SPACING: Duration = Duration::from_millis(1);
 
-pub(super) async fn run(quick: bool) -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&ENGINE).await?;
+pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
+    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
     warm(&fleet, TOKENS, EVENT_BYTES).await?;
     let mut cpu = Rounds::default();
-    for round in 0..if quick { 1 } else { 5 } {
+    for round in 0..if options.quick { 1 } else { 5 } {
         for target in turns(Target::PROXIES, round) {
             let Some(pid) = fleet.pid(target) else { continue };
             let addr = fleet.addr(target);

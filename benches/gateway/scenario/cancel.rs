@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::figure::{Figure, Rounds, percentile};
 use crate::fleet::{Fleet, Target};
 use crate::load::Load;
+use crate::options::Options;
 use crate::tokens::Tokens;
 
 const TOKENS: u32 = 60;
@@ -73,8 +74,8 @@ struct Outcome {
     wasted_percent: f64,
 }
 
-pub(super) async fn run() -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&ENGINE).await?;
+pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
+    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
     warm(&fleet, TOKENS, EVENT_BYTES).await?;
     let mut figures = Vec::new();
     for phase in &PHASES {

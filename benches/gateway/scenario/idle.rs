@@ -1,4 +1,7 @@
 //! Connections that have served one request and now wait for the next.
+//!
+//! nginx takes the better part of its memory for connections when it starts (`worker_connections`),
+//! so that its figure is what comes on top.
 
 use std::time::Duration;
 
@@ -7,6 +10,7 @@ use crate::error::Error;
 use crate::figure::{Figure, Rounds};
 use crate::fleet::{Fleet, Target};
 use crate::load::Load;
+use crate::options::Options;
 use crate::sample;
 
 const CONNECTIONS: u32 = 5_000;
@@ -15,8 +19,8 @@ const ENGINE: [&str; 8] =
 /// Slow enough that a few upstream connections serve all of them.
 const SPACING: Duration = Duration::from_micros(400);
 
-pub(super) async fn run() -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&ENGINE).await?;
+pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
+    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
     let mut memory = Rounds::default();
     for target in Target::PROXIES {
         let Some(pid) = fleet.pid(target) else { continue };

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::figure::{Figure, Rounds};
 use crate::fleet::{Fleet, Target};
 use crate::load::{self, Load};
+use crate::options::Options;
 use crate::sample;
 use crate::tokens::Tokens;
 
@@ -33,8 +34,8 @@ struct Measured {
     fds_back: Rounds,
 }
 
-pub(super) async fn run() -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&ENGINE).await?;
+pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
+    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
     warm(&fleet, 10, EVENT_BYTES).await?;
     let mut measured = Measured::default();
     for target in Target::ALL {

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::figure::Figure;
 use crate::fleet::{Fleet, Target};
 use crate::load::{self, Load};
+use crate::options::Options;
 use crate::tokens::Tokens;
 
 /// One scenario.
@@ -41,15 +42,15 @@ impl Scenario {
     pub(crate) const USUAL: [Self; 6] =
         [Self::Streams, Self::Batch, Self::Short, Self::Cancel, Self::Slow, Self::Idle];
 
-    pub(crate) async fn run(self, quick: bool) -> Result<Vec<Figure>, Error> {
+    pub(crate) async fn run(self, options: &Options) -> Result<Vec<Figure>, Error> {
         match self {
-            Self::Streams => streams::run(quick).await,
-            Self::Batch => batch::run(quick).await,
-            Self::Short => short::run(quick).await,
-            Self::Cancel => cancel::run().await,
-            Self::Slow => slow::run(quick).await,
-            Self::Idle => idle::run().await,
-            Self::Large => large::run().await,
+            Self::Streams => streams::run(options).await,
+            Self::Batch => batch::run(options).await,
+            Self::Short => short::run(options).await,
+            Self::Cancel => cancel::run(options).await,
+            Self::Slow => slow::run(options).await,
+            Self::Idle => idle::run(options).await,
+            Self::Large => large::run(options).await,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::figure::{Figure, Rounds};
 use crate::fleet::{Fleet, Target};
 use crate::load::Load;
+use crate::options::Options;
 use crate::sample;
 
 const CONNECTIONS: u32 = 32;
@@ -18,9 +19,9 @@ const ENGINE: [&str; 8] =
     ["--tokens", "4", "--inter-token", "0ms", "--first-event", "0ms", "--event-bytes", "0"];
 const CONTENT: &[u8] = b"\"tok0 tok1 tok2 tok3 \"";
 
-pub(super) async fn run(quick: bool) -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&ENGINE).await?;
-    let (rounds, requests) = if quick { (1, 5_000) } else { (5, 20_000) };
+pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
+    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
+    let (rounds, requests) = if options.quick { (1, 5_000) } else { (5, 20_000) };
     let mut cpu = Rounds::default();
     for round in 0..rounds {
         for target in turns(Target::PROXIES, round) {

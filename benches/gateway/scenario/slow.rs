@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::figure::{Figure, Rounds};
 use crate::fleet::{Fleet, Target};
 use crate::load::{self, Load};
+use crate::options::Options;
 use crate::sample;
 
 const READERS: u32 = 50;
@@ -34,9 +35,9 @@ struct Measured {
     end_to_end: Rounds,
 }
 
-pub(super) async fn run(quick: bool) -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&ENGINE).await?;
-    let time = Duration::from_secs(if quick { 5 } else { 15 });
+pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
+    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
+    let time = Duration::from_secs(if options.quick { 5 } else { 15 });
     let mut measured = Measured::default();
     for target in Target::ALL {
         measured.target(&fleet, target, time).await?;

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::figure::{Figure, Rounds, percentile};
 use crate::fleet::{Fleet, Target};
 use crate::load::{self, Load};
+use crate::options::Options;
 use crate::sample;
 use crate::tokens::Tokens;
 
@@ -31,15 +32,15 @@ struct Measured {
     memory: Rounds,
 }
 
-pub(super) async fn run(quick: bool) -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&ENGINE).await?;
+pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
+    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
     warm(&fleet, TOKENS, EVENT_BYTES).await?;
     let mut before = [0.0; 3];
     for (before, target) in before.iter_mut().zip(Target::ALL) {
         *before = fleet.pid(target).map_or(Ok(0.0), sample::rss_kib)?;
     }
     let mut measured = Measured::default();
-    for round in 0..if quick { 1 } else { 5 } {
+    for round in 0..if options.quick { 1 } else { 5 } {
         for target in turns(Target::ALL, round) {
             measured.round(&fleet, target, before[target as usize]).await?;
         }
