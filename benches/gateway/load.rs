@@ -1,0 +1,80 @@
+//! Many clients at once.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use crate::client::{Ask, Wrong};
+use crate::error::Error;
+use crate::fleet::Target;
+
+/// Clients that run.
+#[derive(Debug)]
+pub(crate) struct Load<T> {
+    target: Target,
+    clients: JoinSet<Result<T, Wrong>>,
+}
+
+impl<T: Send + 'static> Load<T> {
+    /// Starts `count` clients, one every `spacing`, so that their tokens do not come in step.
+    pub(crate) fn start<F>(
+        target: Target,
+        count: u32,
+        spacing: Duration,
+        mut client: impl FnMut(u32) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<T, Wrong>> + Send + 'static,
+    {
+        let mut clients = JoinSet::new();
+        for number in 0..count {
+            let client = client(number);
+            clients.spawn(async move {
+                tokio::time::sleep(spacing * number).await;
+                client.await
+            });
+        }
+        Self { target, clients }
+    }
+
+    /// Waits for all of them; gives what they saw, in no order.
+    ///
+    /// # Errors
+    /// One or more went wrong.
+    pub(crate) async fn finish(mut self) -> Result<Vec<T>, Error> {
+        let (all, mut seen, mut first, mut wrong) = (self.clients.len(), Vec::new(), None, 0);
+        while let Some(joined) = self.clients.join_next().await {
+            match joined {
+                Ok(Ok(one)) => seen.push(one),
+                Ok(Err(error)) => {
+                    wrong += 1;
+                    first.get_or_insert(error);
+                }
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            }
+        }
+        match first {
+            None => Ok(seen),
+            Some(first) => Err(Error::Incorrect { target: self.target, wrong, all, first }),
+        }
+    }
+
+    /// All of them go on, as they should before they are told to end.
+    ///
+    /// # Errors
+    /// One has ended.
+    pub(crate) fn goes_on(&mut self) -> Result<(), Error> {
+        let all = self.clients.len();
+        let first = match self.clients.try_join_next() {
+            None => return Ok(()),
+            Some(Ok(Err(wrong))) => wrong,
+            Some(Ok(Ok(_)) | Err(_)) => Wrong::TooEarly,
+        };
+        Err(Error::Incorrect { target: self.target, wrong: 1, all, first })
+    }
+}
+
+/// A stream, under the id `number`.
+pub(crate) fn ask_stream(number: u32, headers: &'static str) -> Ask {
+    Ask { id: format!("bench-{number}"), stream: true, headers }
+}

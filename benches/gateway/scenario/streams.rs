@@ -1,0 +1,90 @@
+//! Many streams at the pace of tokens: the everyday load.
+
+use std::time::Duration;
+
+use super::{turns, warm};
+use crate::client::{self, Leave};
+use crate::error::Error;
+use crate::figure::{Figure, Rounds, percentile};
+use crate::fleet::{Fleet, Target};
+use crate::load::{self, Load};
+use crate::options::Options;
+use crate::sample;
+use crate::tokens::Tokens;
+
+const STREAMS: u32 = 1_000;
+const TOKENS: u32 = 60;
+const EVENT_BYTES: usize = 230;
+const ENGINE: [&str; 8] =
+    ["--tokens", "60", "--inter-token", "50ms", "--event-bytes", "230", "--first-event", "20ms"];
+/// Between the starts of two streams. All are there after one second, for two seconds.
+const SPACING: Duration = Duration::from_millis(1);
+/// When memory is read: all streams are there.
+const ALL_THERE: Duration = Duration::from_secs(2);
+
+#[derive(Default)]
+struct Measured {
+    event_p50: Rounds,
+    event_p99: Rounds,
+    first_p50: Rounds,
+    first_p99: Rounds,
+    cpu: Rounds,
+    memory: Rounds,
+}
+
+pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
+    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
+    warm(&fleet, TOKENS, EVENT_BYTES).await?;
+    let mut before = [0.0; 3];
+    for (before, target) in before.iter_mut().zip(Target::ALL) {
+        *before = fleet.pid(target).map_or(Ok(0.0), sample::rss_kib)?;
+    }
+    let mut measured = Measured::default();
+    for round in 0..if options.quick { 1 } else { 5 } {
+        for target in turns(Target::ALL, round) {
+            measured.round(&fleet, target, before[target as usize]).await?;
+        }
+    }
+    Ok(measured.figures())
+}
+
+impl Measured {
+    async fn round(&mut self, fleet: &Fleet, target: Target, before_kib: f64) -> Result<(), Error> {
+        let (addr, pid) = (fleet.addr(target), fleet.pid(target));
+        let cpu_before = pid.map(sample::cpu_us).transpose()?;
+        let load = Load::start(target, STREAMS, SPACING, |number| {
+            let ask = load::ask_stream(number, "x-sim-stamp: 1\r\n");
+            client::stream(addr, ask, Tokens::new(TOKENS, EVENT_BYTES), Leave::Never)
+        });
+        tokio::time::sleep(ALL_THERE).await;
+        let memory = pid.map(sample::rss_kib).transpose()?;
+        let seen = load.finish().await?;
+        let cpu_after = pid.map(sample::cpu_us).transpose()?;
+        let mut events: Vec<u32> =
+            seen.iter().flat_map(|one| one.tokens.latencies_us.iter().copied()).collect();
+        let mut firsts: Vec<u32> = seen.iter().filter_map(|one| one.first_us).collect();
+        self.event_p50.push(target, percentile(&mut events, 0.50));
+        self.event_p99.push(target, percentile(&mut events, 0.99));
+        self.first_p50.push(target, percentile(&mut firsts, 0.50));
+        self.first_p99.push(target, percentile(&mut firsts, 0.99));
+        if let (Some(before), Some(after), Some(memory)) = (cpu_before, cpu_after, memory) {
+            self.cpu.push(target, (after - before) / f64::from(STREAMS * TOKENS));
+            self.memory.push(target, (memory - before_kib) / f64::from(STREAMS));
+        }
+        Ok(())
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let figure = |rounds: &Rounds, name, unit| rounds.figure("streams", name, unit);
+        vec![
+            figure(&self.event_p50, "latency per event, p50", "us"),
+            figure(&self.event_p99, "latency per event, p99", "us"),
+            figure(&self.event_p50.added(), "added latency per event, p50", "us"),
+            figure(&self.event_p99.added(), "added latency per event, p99", "us"),
+            figure(&self.first_p50.added(), "added time to first event, p50", "us"),
+            figure(&self.first_p99.added(), "added time to first event, p99", "us"),
+            figure(&self.cpu, "CPU per event", "us"),
+            figure(&self.memory, "memory per stream", "KiB"),
+        ]
+    }
+}
