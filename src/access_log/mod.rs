@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
@@ -24,8 +24,7 @@ const WAITING_MAX: usize = 8192;
 /// Where the lines go.
 #[derive(Debug)]
 pub struct AccessLog {
-    format: LogFormat,
-    sender: Mutex<Option<SyncSender<String>>>,
+    sender: Mutex<Option<SyncSender<Line>>>,
     dropped: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -34,29 +33,30 @@ impl AccessLog {
     /// Opens the log.
     ///
     /// # Errors
-    /// The file cannot be opened for appending.
+    /// The file cannot be opened for appending, or there is no thread to be had.
     pub fn open(target: &AccessTarget, format: LogFormat) -> io::Result<Self> {
-        let output: Option<Box<dyn Write + Send>> = match target {
-            AccessTarget::None => None,
-            AccessTarget::Stdout => Some(Box::new(io::stdout())),
-            AccessTarget::Stderr => Some(Box::new(io::stderr())),
-            AccessTarget::File(path) => Some(Box::new(append(path)?)),
+        let output: Box<dyn Write + Send> = match target {
+            AccessTarget::None => return Ok(Self::closed()),
+            AccessTarget::Stdout => Box::new(io::stdout()),
+            AccessTarget::Stderr => Box::new(io::stderr()),
+            AccessTarget::File(path) => Box::new(append(path)?),
         };
-        let dropped = Arc::new(AtomicU64::new(0));
-        let Some(output) = output else {
-            return Ok(Self { format, sender: Mutex::new(None), dropped, writer: Mutex::new(None) });
-        };
-        let (sender, receiver) = sync_channel(WAITING_MAX);
-        let writer = std::thread::Builder::new().name("access-log".into()).spawn({
-            let dropped = Arc::clone(&dropped);
-            move || write_all(&receiver, output, &dropped)
-        })?;
-        Ok(Self { format, sender: Mutex::new(Some(sender)), dropped, writer: Mutex::new(Some(writer)) })
+        let (log, (sender, receiver)) = (Self::closed(), sync_channel(WAITING_MAX));
+        let dropped = Arc::clone(&log.dropped);
+        let writer = Writer { output: BufWriter::new(output), format, dropped };
+        let thread = std::thread::Builder::new().name("access-log".into());
+        *log.writer.lock() = Some(thread.spawn(move || writer.run(&receiver))?);
+        *log.sender.lock() = Some(sender);
+        Ok(log)
     }
 
-    /// Writes a line, or drops it when too many wait.
-    pub fn write(&self, line: &Line) {
-        let line = line.render(self.format);
+    /// A log that takes no lines.
+    fn closed() -> Self {
+        Self { sender: Mutex::new(None), dropped: Arc::default(), writer: Mutex::new(None) }
+    }
+
+    /// Has a line written, or drops it when too many wait.
+    pub fn write(&self, line: Line) {
         if self.sender.lock().as_ref().is_some_and(|sender| sender.try_send(line).is_err()) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -67,7 +67,7 @@ impl AccessLog {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Writes what waits and closes. Later lines are dropped.
+    /// Writes what waits and closes. Later lines are not written.
     pub fn close(&self) {
         self.sender.lock().take();
         let writer = self.writer.lock().take();
@@ -81,27 +81,30 @@ fn append(path: &Path) -> io::Result<std::fs::File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Writes lines as they come and flushes when none waits.
-fn write_all(receiver: &Receiver<String>, output: Box<dyn Write + Send>, dropped: &AtomicU64) {
-    let mut output = BufWriter::new(output);
-    let mut write = |line: String| {
-        if writeln!(output, "{line}").is_err() {
-            dropped.fetch_add(1, Ordering::Relaxed);
-        }
-        loop {
-            match receiver.try_recv() {
-                Ok(line) if writeln!(output, "{line}").is_err() => {
-                    dropped.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(_) => {}
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+/// Turns lines into text and writes them, away from the threads that serve.
+struct Writer {
+    output: BufWriter<Box<dyn Write + Send>>,
+    format: LogFormat,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Writer {
+    /// Writes lines as they come, and flushes when none waits.
+    fn run(mut self, lines: &Receiver<Line>) {
+        while let Ok(first) = lines.recv() {
+            self.write(&first);
+            while let Ok(next) = lines.try_recv() {
+                self.write(&next);
+            }
+            if self.output.flush().is_err() {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
             }
         }
-        if output.flush().is_err() {
-            dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn write(&mut self, line: &Line) {
+        if writeln!(self.output, "{}", line.render(self.format)).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
         }
-    };
-    while let Ok(line) = receiver.recv() {
-        write(line);
     }
 }

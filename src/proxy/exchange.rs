@@ -4,6 +4,7 @@
 //! ends: completed, cancelled, or with a panic that Pingora swallowed. It is *settled* once, in the
 //! `logging` phase or else when it is dropped: one access line, one count.
 
+use std::mem::{replace, take};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -162,23 +163,25 @@ impl Exchange {
 
     /// Counts and logs it. Only the first call does.
     pub(super) fn settle(&mut self, now: Instant) {
-        if std::mem::replace(&mut self.settled, true) {
+        if replace(&mut self.settled, true) {
             return;
         }
         let line = self.line(now);
         self.shared.metrics.settle(&line);
-        self.shared.access.write(&line);
+        self.shared.access.write(line);
     }
 
-    fn line(&self, now: Instant) -> Line {
-        let since = |at: Instant| at.saturating_duration_since(self.arrived);
+    /// The facts of the exchange. Its texts are moved out: it has ended.
+    fn line(&mut self, now: Instant) -> Line {
+        let arrived = self.arrived;
+        let since = |at: Instant| at.saturating_duration_since(arrived);
         let backend = self.tried.last();
         Line {
             time: self.arrived_at,
-            request_id: self.id.clone(),
+            request_id: take(&mut self.id),
             client: self.request.client,
-            method: self.request.method.clone(),
-            path: self.request.path.clone(),
+            method: take(&mut self.request.method),
+            path: take(&mut self.request.path),
             route: self.route.as_ref().map(|route| Arc::clone(&route.name)),
             cluster: self.cluster.as_ref().map(|cluster| Arc::clone(&cluster.config.name)),
             backend: backend.map(|backend| Arc::clone(&backend.name)),
@@ -188,7 +191,7 @@ impl Exchange {
             phase: self.ending.phase,
             error: self.ending.code,
             streaming: self.answer.is_stream(),
-            model: self.request.model.clone(),
+            model: self.request.model.take(),
             first_event: self.answer.first_event().map(since),
             first_token: self.answer.first_token().map(since),
             total: since(now),
@@ -196,7 +199,7 @@ impl Exchange {
             bytes: self.answer.bytes,
             usage: self.answer.usage(),
             cancel: self.cancel_latency(),
-            upstream_id: self.answer.upstream_id.clone(),
+            upstream_id: self.answer.upstream_id.take(),
             generation: self.snapshot.generation,
             stalled: self.client.as_ref().map_or(std::time::Duration::ZERO, |client| client.take_blocked()),
             resent: self.attempt.as_ref().is_some_and(|attempt| attempt.link.was_resent()),

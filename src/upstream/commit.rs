@@ -56,7 +56,7 @@ impl Session {
                 Step::Head => {
                     self.reframed = self.real_head().is_some_and(is_event_stream);
                     self.head = self.real_head().cloned();
-                    if !self.hold() {
+                    if self.bodiless || !self.hold() {
                         return Ok(());
                     }
                 }

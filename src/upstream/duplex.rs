@@ -7,9 +7,10 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use async_trait::async_trait;
+use bytes::{Buf, Bytes};
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
@@ -19,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 
 use super::drive::BATCH;
 use super::plan::Body;
+use crate::ledger::Reservation;
 
 /// Most bytes of one read. Pingora's body buffer has room for 64 KiB; what is not read into it is not
 /// touched, so this is what a stalled stream costs there, and the most that one chunk can be.
@@ -27,15 +29,24 @@ const READ_MAX: u64 = BATCH as u64;
 /// A connection to a backend with what is left to send on it.
 pub(super) struct Duplex {
     inner: Take<Stream>,
-    body: Option<Body>,
-    sent: usize,
+    request: Option<Request>,
     received: bool,
 }
 
+/// A request that is being sent.
+struct Request {
+    head: Bytes,
+    body: Bytes,
+    /// Gives the count of the body's bytes back when they are sent.
+    _held: Option<Arc<Reservation>>,
+}
+
 impl Duplex {
-    pub(super) fn new(inner: Stream, body: Option<Body>) -> Self {
-        let body = body.filter(|body| !body.bytes.is_empty());
-        Self { inner: inner.take(READ_MAX), body, sent: 0, received: false }
+    /// A connection on which `head`, as it goes over the wire, and `body` are to be sent.
+    pub(super) fn new(inner: Stream, head: Bytes, body: Option<Body>) -> Self {
+        let (body, held) = body.map_or_else(Default::default, |body| (body.bytes, Some(body.held)));
+        let request = Some(Request { head, body, _held: held });
+        Self { inner: inner.take(READ_MAX), request, received: false }
     }
 
     /// A byte of an answer has come.
@@ -45,29 +56,27 @@ impl Duplex {
 
     /// The connection below, if the whole request has been sent on it.
     pub(super) fn into_idle(self) -> Option<Stream> {
-        self.body.is_none().then(|| self.inner.into_inner())
+        self.request.is_none().then(|| self.inner.into_inner())
     }
 
-    /// Sends as much as the socket takes. A failed write ends the sending and is not an error: the
-    /// engine's answer, if there is one, is read all the same, and the read tells if there is none.
+    /// Sends as much as the socket takes, head and body in one go where they fit. A failed write ends
+    /// the sending and is not an error: the engine's answer, if there is one, is read all the same, and
+    /// the read tells if there is none.
     fn push(&mut self, cx: &mut Context<'_>) {
-        while let Some(body) = &self.body {
-            let rest = &body.bytes[self.sent..];
-            if rest.is_empty() {
-                if Pin::new(self.inner.get_mut()).poll_flush(cx).is_pending() {
-                    return;
-                }
-                self.body = None;
+        let Some(request) = &mut self.request else { return };
+        let mut stream = Pin::new(self.inner.get_mut());
+        while request.head.has_remaining() || request.body.has_remaining() {
+            let parts = [io::IoSlice::new(&request.head), io::IoSlice::new(&request.body)];
+            let Poll::Ready(Ok(sent)) = stream.as_mut().poll_write_vectored(cx, &parts) else { return };
+            if sent == 0 {
                 return;
             }
-            match Pin::new(self.inner.get_mut()).poll_write(cx, rest) {
-                Poll::Ready(Ok(written)) if written > 0 => self.sent += written,
-                Poll::Pending => return,
-                Poll::Ready(_) => {
-                    // Not sent whole: `sent` never reaches the end, so `into_idle` refuses.
-                    return;
-                }
-            }
+            let of_head = sent.min(request.head.len());
+            request.head.advance(of_head);
+            request.body.advance(sent - of_head);
+        }
+        if stream.poll_flush(cx).is_ready() {
+            self.request = None;
         }
     }
 }
@@ -78,9 +87,7 @@ impl AsyncRead for Duplex {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.body.is_some() {
-            self.push(cx);
-        }
+        self.push(cx);
         let before = buf.filled().len();
         self.inner.set_limit(READ_MAX);
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
@@ -89,22 +96,14 @@ impl AsyncRead for Duplex {
     }
 }
 
+/// Pingora's client session never writes: the request goes out through reads.
 impl AsyncWrite for Duplex {
-    /// Only the head is written through here; as much of the body as one packet train takes goes along.
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let Some(body) = self.body.as_ref().filter(|_| self.sent == 0) else {
-            return Pin::new(self.inner.get_mut()).poll_write(cx, buf);
-        };
-        let body = body.bytes.slice(..body.bytes.len().min(BATCH));
-        let both = [io::IoSlice::new(buf), io::IoSlice::new(&body)];
-        let written = ready!(Pin::new(self.inner.get_mut()).poll_write_vectored(cx, &both))?;
-        self.sent = written.saturating_sub(buf.len());
-        Poll::Ready(Ok(written.min(buf.len())))
+        Pin::new(self.inner.get_mut()).poll_write(cx, buf)
     }
 
-    /// With a body to follow the head is not flushed: both leave in one packet where they fit.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.body.is_some() { Poll::Ready(Ok(())) } else { Pin::new(self.inner.get_mut()).poll_flush(cx) }
+        Pin::new(self.inner.get_mut()).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -115,7 +114,7 @@ impl AsyncWrite for Duplex {
 impl std::fmt::Debug for Duplex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Duplex")
-            .field("sent", &self.sent)
+            .field("sent", &self.request.is_none())
             .field("received", &self.received)
             .finish_non_exhaustive()
     }

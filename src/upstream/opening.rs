@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use pingora::connectors::TransportConnector;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::{Error, ErrorType};
-use pingora_http::RequestHeader;
 
 use super::duplex::Duplex;
 use super::plan::Plan;
@@ -24,11 +24,11 @@ const INTERIM_MAX: usize = 8;
 /// A connection whose response head has been read.
 pub(super) struct Opened(pub(super) Box<HttpSession>);
 
-/// Connects, sends and reads the head of the answer.
+/// Connects, sends `head` and the plan's body, and reads the head of the answer.
 pub(super) async fn open(
     transport: Arc<TransportConnector>,
     plan: Arc<Plan>,
-    head: RequestHeader,
+    head: Bytes,
 ) -> Result<Opened, Failure> {
     if let Some(pooled) = transport.reused_stream(&plan.peer).await {
         match exchange_heads(pooled, head.clone(), &plan).await {
@@ -63,14 +63,10 @@ struct Lost {
     received: bool,
 }
 
-async fn exchange_heads(stream: Stream, head: RequestHeader, plan: &Plan) -> Result<Opened, Lost> {
+async fn exchange_heads(stream: Stream, head: Bytes, plan: &Plan) -> Result<Opened, Lost> {
     plan.link.mark_sent(Instant::now());
     plan.link.enter(if plan.streaming { Phase::FirstEvent } else { Phase::Unary });
-    let mut session = Box::new(HttpSession::new(Box::new(Duplex::new(stream, plan.body()))));
-    if session.write_request_header(Box::new(head)).await.is_err() {
-        // The engine may have answered and closed; the read tells.
-        log::debug!("sending the head to {} failed", plan.peer);
-    }
+    let mut session = Box::new(HttpSession::new(Box::new(Duplex::new(stream, head, plan.body()))));
     match read_head(&mut session).await {
         Ok(()) => Ok(Opened(session)),
         Err(failure) => Err(Lost { failure, received: has_received(&session) }),

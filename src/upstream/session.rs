@@ -15,9 +15,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
+use http::Method;
 use pingora::connectors::TransportConnector;
 use pingora::protocols::Stream;
-use pingora::protocols::http::v1::client::HttpSession;
+use pingora::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::drive::Drive;
@@ -77,6 +78,8 @@ pub struct Session {
     pub(super) finished: bool,
     /// The response is complete, so the connection may serve again.
     clean: bool,
+    /// The response has no body, whatever its head says: the request was a HEAD.
+    pub(super) bodiless: bool,
     /// Break the framing at the next read.
     broken: bool,
     /// How often the wait for commitment has been interrupted, which is how often the rest of
@@ -97,6 +100,7 @@ impl Session {
             reframed: false,
             finished: false,
             clean: false,
+            bodiless: false,
             broken: false,
             waits: 0,
         }
@@ -105,8 +109,10 @@ impl Session {
     /// Takes the request. Nothing is connected before the response is read.
     pub(super) fn begin(&mut self, mut head: RequestHeader, now: Instant) -> Result<(), Failure> {
         let plan = head.extensions_mut().remove::<Arc<Plan>>().ok_or(Failure::NotHttp)?;
+        let wire = http_req_header_to_wire(&head).ok_or(Failure::NotHttp)?.freeze();
+        self.bodiless = head.method == Method::HEAD;
         self.drive.begin(&plan, now);
-        let opening: Opening = Box::pin(open(Arc::clone(&self.transport), Arc::clone(&plan), head));
+        let opening: Opening = Box::pin(open(Arc::clone(&self.transport), Arc::clone(&plan), wire));
         self.stage = Stage::Opening(Mutex::new(opening));
         self.plan = Some(plan);
         Ok(())
@@ -139,7 +145,7 @@ impl Session {
         if self.finished {
             return Ok(None);
         }
-        if self.clean {
+        if self.clean || self.bodiless {
             self.finished = true;
             return Ok(Some(Bytes::new()));
         }
