@@ -31,6 +31,14 @@ pub enum Rejection {
     },
     /// An `Expect` header other than `100-continue` (RFC 9110, 10.1.1).
     ExpectationFailed,
+    /// The request head has too many bytes or lines.
+    HeadTooLarge,
+    /// The request target is too long.
+    UriTooLong,
+    /// The request head did not come in time.
+    HeadTimeout,
+    /// A `Transfer-Encoding` other than `chunked`.
+    CodingNotImplemented,
     /// The body is longer than allowed.
     BodyTooLarge {
         /// The largest body in bytes.
@@ -83,10 +91,13 @@ impl Rejection {
             Self::InvalidRequest { .. } => 400,
             Self::NotFound | Self::ModelNotFound { .. } => 404,
             Self::MethodNotAllowed { .. } => 405,
-            Self::RequestTimeout => 408,
+            Self::RequestTimeout | Self::HeadTimeout => 408,
             Self::BodyTooLarge { .. } => 413,
+            Self::UriTooLong => 414,
             Self::ExpectationFailed => 417,
+            Self::HeadTooLarge => 431,
             Self::Internal => 500,
+            Self::CodingNotImplemented => 501,
             Self::UpstreamUnreachable
             | Self::UpstreamDisconnected
             | Self::UpstreamNotHttp
@@ -106,9 +117,13 @@ impl Rejection {
             Self::NotFound => "not_found",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::ModelNotFound { .. } => "model_not_found",
-            Self::InvalidRequest { .. } | Self::ExpectationFailed => "invalid_request",
+            Self::InvalidRequest { .. }
+            | Self::ExpectationFailed
+            | Self::HeadTooLarge
+            | Self::UriTooLong
+            | Self::CodingNotImplemented => "invalid_request",
             Self::BodyTooLarge { .. } => "body_too_large",
-            Self::RequestTimeout => "request_timeout",
+            Self::RequestTimeout | Self::HeadTimeout => "request_timeout",
             Self::Overloaded => "overloaded",
             Self::NoBackend => "no_backend",
             Self::ConnectTimeout => "connect_timeout",
@@ -127,7 +142,7 @@ impl Rejection {
     pub fn kind(&self) -> &'static str {
         match self.status() {
             408 | 504 => TIMEOUT,
-            400..=499 => INVALID,
+            400..=499 | 501 => INVALID,
             _ => SERVER,
         }
     }
@@ -152,6 +167,10 @@ impl Rejection {
             }
             Self::InvalidRequest { message, .. } => message.clone(),
             Self::ExpectationFailed => "the only expectation understood is 100-continue".into(),
+            Self::HeadTooLarge => "the request head has too many bytes or lines".into(),
+            Self::UriTooLong => "the request target is too long".into(),
+            Self::HeadTimeout => "the request head did not arrive in time".into(),
+            Self::CodingNotImplemented => "the only Transfer-Encoding understood is chunked".into(),
             Self::BodyTooLarge { limit } => format!("the request body is larger than {limit} bytes"),
             Self::RequestTimeout => "the request body did not arrive in time".into(),
             Self::Overloaded => "the gateway is holding as many requests as it can; try again shortly".into(),
@@ -184,7 +203,7 @@ impl Rejection {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::ShuttingDown => Outcome::Shutdown,
-            Self::RequestTimeout => Outcome::Timeout,
+            Self::RequestTimeout | Self::HeadTimeout => Outcome::Timeout,
             _ => Outcome::Rejected,
         }
     }
@@ -196,7 +215,11 @@ mod tests {
 
     #[test]
     fn every_rejection_has_its_status_and_code() {
-        let table: [(Rejection, u16, &str, &str); 21] = [
+        let table: [(Rejection, u16, &str, &str); 25] = [
+            (Rejection::HeadTooLarge, 431, "invalid_request", INVALID),
+            (Rejection::UriTooLong, 414, "invalid_request", INVALID),
+            (Rejection::HeadTimeout, 408, "request_timeout", TIMEOUT),
+            (Rejection::CodingNotImplemented, 501, "invalid_request", INVALID),
             (Rejection::NotFound, 404, "not_found", INVALID),
             (Rejection::MethodNotAllowed { allow: "GET".into() }, 405, "method_not_allowed", INVALID),
             (Rejection::ModelNotFound { model: None }, 404, "model_not_found", INVALID),

@@ -26,7 +26,7 @@ use crate::access_log::AccessLog;
 use crate::admin::Admin;
 use crate::config::{Config, Server};
 use crate::drain::Drain;
-use crate::edge::{self, Bound};
+use crate::edge::{self, Bound, Edge, Limits};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::proxy::{Gateway, Shared};
@@ -41,8 +41,9 @@ const ATTEMPTS_CEILING: usize = 2;
 /// How long the last error events may take to reach their clients after the cut.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Pingora's read buffer of a client connection: small, since requests are read through it once.
-const READ_BUFFER: usize = 4096;
+/// Pingora's read buffer of a client connection: none, since heads are read into a buffer of the thread
+/// and bodies into one of the exchange.
+const READ_BUFFER: usize = 0;
 
 /// A vanished client (no FIN) is noticed after a minute of silence and three unanswered probes.
 const KEEPALIVE: TcpKeepalive = TcpKeepalive {
@@ -185,7 +186,16 @@ fn start_clients(
     let conf = ServerConf { max_retries: ATTEMPTS_CEILING, threads: server.threads, ..ServerConf::default() };
     let mut options = HttpServerOptions::default();
     options.force_custom = true;
-    let on_connection = edge::on_connection(server.request.keepalive);
+    let on_connection = edge::on_connection(Edge {
+        limits: Limits {
+            uri_bytes: server.request.uri_bytes,
+            header_bytes: server.request.header_bytes,
+            header_count: server.request.header_count,
+        },
+        header_timeout: server.request.header_timeout,
+        keepalive: server.request.keepalive,
+        witness: Box::new(Arc::clone(shared)),
+    });
     let mut service = ProxyServiceBuilder::new(&Arc::new(conf), Gateway::new(Arc::clone(shared)))
         .name("clients")
         .custom(Connector::new(server.pool_max_idle), on_connection)

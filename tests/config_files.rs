@@ -82,10 +82,6 @@ fn the_accepted_but_inactive_settings_are_these() {
         paths,
         [
             "server.connections.max",
-            "server.request.uri_bytes",
-            "server.request.header_bytes",
-            "server.request.header_count",
-            "server.request.header_timeout",
             "clusters.qwen.health.active",
             "clusters.qwen.health.passive",
             "clusters.qwen.health.wedged",

@@ -110,6 +110,14 @@ pub struct Server {
 /// Bounds on what a client may send.
 #[derive(Debug, Clone)]
 pub struct RequestLimits {
+    /// Bytes of the request target.
+    pub uri_bytes: usize,
+    /// Bytes of the whole request head.
+    pub header_bytes: usize,
+    /// Header lines, at most 256.
+    pub header_count: usize,
+    /// Time for the whole request head.
+    pub header_timeout: Duration,
     /// Largest request body in bytes; a route may say otherwise.
     pub body_bytes: u64,
     /// Time for the whole body.

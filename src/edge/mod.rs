@@ -1,14 +1,21 @@
 //! The client's side of a connection, below HTTP: sockets that we bind, and the stream that Pingora
 //! reads and writes through.
 //!
+//! Heads are read and checked here, whole and in time, before Pingora parses them again.
+//!
 //! Pingora knows that a write did not finish; it does not know whether the client made progress. So
 //! every client connection is wrapped in a `Conn`, which does.
 
 mod client;
 mod conn;
+mod head;
 mod listener;
+mod reader;
+mod refuse;
 mod serve;
 
 pub use client::{Client, Cut};
+pub use head::{HEADERS_MAX, Limits};
 pub use listener::{Bound, bind};
-pub use serve::on_connection;
+pub use refuse::Witness;
+pub use serve::{Edge, on_connection};

@@ -1,5 +1,6 @@
 //! The life of one HTTP/1.1 client connection: request after request until one side has enough.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,43 +12,76 @@ use pingora::server::ShutdownWatch;
 use pingora_proxy::{HttpProxy, ProcessCustomSession, ProxyHttp};
 
 use super::conn::Conn;
+use super::head::Limits;
+use super::reader::{self, Head, Patience};
+use super::refuse::{Witness, refuse};
 
-/// What Pingora calls for each connection. `keepalive` is how long an idle one is kept.
-pub fn on_connection<SV, C>(keepalive: Duration) -> ProcessCustomSession<SV, C>
+/// How client connections are served.
+pub struct Edge {
+    /// Bounds of a request head.
+    pub limits: Limits,
+    /// Time for a whole head.
+    pub header_timeout: Duration,
+    /// How long an idle connection is kept.
+    pub keepalive: Duration,
+    /// Keeps the books of refused heads.
+    pub witness: Box<dyn Witness>,
+}
+
+/// What Pingora calls for each connection.
+pub fn on_connection<SV, C>(edge: Edge) -> ProcessCustomSession<SV, C>
 where
     SV: ProxyHttp + Send + Sync + 'static,
     SV::CTX: Send + Sync,
     C: custom::Connector,
 {
-    // Pingora counts keep-alive in whole seconds, and takes 0 for "for ever".
-    let seconds = keepalive.as_millis().div_ceil(1000).max(1);
-    let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
+    let edge = Arc::new(edge);
     Arc::new(move |proxy: Arc<HttpProxy<SV, C>>, stream: Stream, shutdown: &ShutdownWatch| {
-        let shutdown = shutdown.clone();
+        let (edge, shutdown) = (Arc::clone(&edge), shutdown.clone());
         Box::pin(async move {
-            serve(&proxy, Box::new(Conn::new(stream)), seconds, &shutdown).await;
+            edge.serve(&proxy, Box::new(Conn::new(stream)), shutdown).await;
             None
         })
     })
 }
 
-async fn serve<A>(app: &Arc<A>, mut stream: Stream, keepalive: u64, shutdown: &ShutdownWatch)
-where
-    A: HttpServerApp + Send + Sync + 'static,
-{
-    let mut kept: Option<HttpPersistentSettings> = None;
-    loop {
-        let mut session = ServerSession::new_http1(stream);
-        match kept.take() {
-            Some(settings) => settings.apply_to_session(&mut session),
-            None => session.set_keepalive(Some(keepalive)),
+impl Edge {
+    async fn serve<A>(&self, app: &Arc<A>, mut stream: Stream, mut shutdown: ShutdownWatch)
+    where
+        A: HttpServerApp + Send + Sync + 'static,
+    {
+        let mut kept: Option<HttpPersistentSettings> = None;
+        let mut is_first = true;
+        loop {
+            let patience = Patience { head: self.header_timeout, idle: self.keepalive, is_first };
+            let head = match reader::read(&mut stream, &self.limits, patience, &mut shutdown).await {
+                Head::Whole(head) => head,
+                Head::Closed => return,
+                Head::Bad(rejection) => {
+                    let id = self.witness.refused(client_of(&stream), &rejection);
+                    return Box::pin(refuse(&mut stream, &rejection, &id)).await;
+                }
+            };
+            is_first = false;
+            let mut session = ServerSession::new_http1(stream);
+            match kept.take() {
+                Some(settings) => settings.apply_to_session(&mut session),
+                // Whether, not how long: the waiting is done above.
+                None => session.set_keepalive(Some(0)),
+            }
+            if *shutdown.borrow() {
+                session.set_keepalive(None);
+            }
+            session.set_pipelined_prefix(head);
+            let Some(reusable) = app.process_new_http(session, &shutdown).await else { return };
+            let (idle, settings) = reusable.consume();
+            stream = idle;
+            kept = settings;
         }
-        if *shutdown.borrow() {
-            session.set_keepalive(None);
-        }
-        let Some(reusable) = app.process_new_http(session, shutdown).await else { return };
-        let (idle, settings) = reusable.consume();
-        stream = idle;
-        kept = settings;
     }
+}
+
+fn client_of(stream: &Stream) -> Option<IpAddr> {
+    let socket = stream.get_socket_digest()?;
+    socket.peer_addr()?.as_inet().map(std::net::SocketAddr::ip)
 }

@@ -3,12 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use std::net::IpAddr;
+use std::time::{Instant, SystemTime};
+
 use arc_swap::ArcSwap;
 
+use super::exchange::Exchange;
 use crate::access_log::AccessLog;
 use crate::drain::Drain;
+use crate::edge::Witness;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
+use crate::rejection::Rejection;
 use crate::request_id;
 use crate::snapshot::Snapshot;
 
@@ -28,4 +34,16 @@ pub struct Shared {
     pub access: AccessLog,
     /// Request ids.
     pub ids: request_id::Source,
+}
+
+/// Heads that are refused at the edge are exchanges like any other: counted, logged, with an id.
+impl Witness for Arc<Shared> {
+    fn refused(&self, client: Option<IpAddr>, rejection: &Rejection) -> String {
+        let mut exchange = Exchange::begin(self, Instant::now(), SystemTime::now());
+        exchange.id = self.ids.next();
+        exchange.request.client = client;
+        exchange.end_with(rejection.outcome(), rejection);
+        exchange.ending.status = rejection.status();
+        exchange.id.clone()
+    }
 }

@@ -79,6 +79,12 @@ fn threads(raw: &raw::Server, at: &At<'_>, environment: &Environment) -> usize {
     }
 }
 
+/// Largest head that can be allowed: Pingora refuses more (1 MiB).
+const HEADER_BYTES_MAX: u64 = 1 << 20;
+
+/// Most header lines that can be allowed: Pingora refuses more.
+const HEADER_COUNT_MAX: u64 = 256;
+
 fn limits(raw: &raw::Request, at: &At<'_>, environment: &Environment) -> RequestLimits {
     let body_bytes = value::size(&raw.body_bytes, &at.key("body_bytes"), 32 * MIB, 1..=BODY_BYTES_MAX);
     let buffered_bytes = match raw.buffered_bytes.get() {
@@ -93,7 +99,20 @@ fn limits(raw: &raw::Request, at: &At<'_>, environment: &Environment) -> Request
             size.0
         }
     };
+    let header_bytes =
+        value::size(&raw.header_bytes, &at.key("header_bytes"), 32 << 10, 1024..=HEADER_BYTES_MAX);
+    let uri_bytes = value::size(&raw.uri_bytes, &at.key("uri_bytes"), 8 << 10, 64..=HEADER_BYTES_MAX);
+    let header_count = raw.header_count.get().map_or(100, |count| count.0);
+    let header_count = value::within(header_count, &at.key("header_count"), 10..=HEADER_COUNT_MAX);
     RequestLimits {
+        uri_bytes: usize::try_from(uri_bytes).unwrap_or(usize::MAX),
+        header_bytes: usize::try_from(header_bytes).unwrap_or(usize::MAX),
+        header_count: usize::try_from(header_count).unwrap_or(usize::MAX),
+        header_timeout: value::positive(
+            &raw.header_timeout,
+            &at.key("header_timeout"),
+            Duration::from_secs(10),
+        ),
         body_bytes,
         body_timeout: value::positive(&raw.body_timeout, &at.key("body_timeout"), Duration::from_secs(60)),
         keepalive: value::positive(&raw.keepalive, &at.key("keepalive"), Duration::from_secs(75)),

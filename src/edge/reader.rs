@@ -1,0 +1,131 @@
+//! Reading a request head: whole, bounded in bytes and in time.
+//!
+//! Pingora times each read by itself, so a byte now and then holds a connection for ever, and it keeps
+//! buffers and a large future while a connection idles. Here one deadline covers the whole head
+//! (HAProxy's `timeout http-request`), and an idle connection holds nothing but its socket: bytes are
+//! read into a scratch buffer of the thread and kept only once they have come.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use pingora::protocols::Stream;
+use pingora::server::ShutdownWatch;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::Instant;
+
+use super::head::{self, Limits};
+use crate::rejection::Rejection;
+
+/// Bytes of one read: a head and what comes with it.
+const SCRATCH: usize = 16 * 1024;
+
+/// How long a connection that was accepted but has said nothing may still bring its request when the
+/// gateway stops listening.
+const LAST_CALL: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
+}
+
+/// What came of waiting for a head.
+pub(super) enum Head {
+    /// A head that may be acted on, and what came behind it.
+    Whole(BytesMut),
+    /// A head that is refused.
+    Bad(Rejection),
+    /// The client said nothing more, or it is time to go.
+    Closed,
+}
+
+/// How long a connection may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// For the whole head, from its first byte; for the first one, from the connection's beginning.
+    pub(super) head: Duration,
+    /// Between two requests.
+    pub(super) idle: Duration,
+    /// No request has been read on this connection yet.
+    pub(super) is_first: bool,
+}
+
+/// Waits for a head and reads it.
+pub(super) async fn read(
+    stream: &mut Stream,
+    limits: &Limits,
+    patience: Patience,
+    shutdown: &mut ShutdownWatch,
+) -> Head {
+    let mut bytes = BytesMut::new();
+    let mut scanned = 0;
+    let mut timer = pin!(tokio::time::sleep(if patience.is_first { patience.head } else { patience.idle }));
+    let mut leaving = *shutdown.borrow();
+    if leaving && !patience.is_first {
+        return Head::Closed;
+    }
+    loop {
+        let was_empty = bytes.is_empty();
+        let read = tokio::select! {
+            biased;
+            read = more(stream, &mut bytes) => read,
+            () = &mut timer => return if was_empty { Head::Closed } else { Head::Bad(Rejection::HeadTimeout) },
+            changed = shutdown.changed(), if !leaving => {
+                leaving = changed.is_err() || *shutdown.borrow();
+                if leaving && was_empty {
+                    if !patience.is_first {
+                        return Head::Closed;
+                    }
+                    timer.as_mut().reset(Instant::now() + LAST_CALL);
+                }
+                continue;
+            }
+        };
+        if !read.is_ok_and(|count| count > 0) {
+            return Head::Closed;
+        }
+        if was_empty && !patience.is_first {
+            timer.as_mut().reset(Instant::now() + patience.head);
+        }
+        if let Some(head) = judge(&mut bytes, &mut scanned, limits) {
+            return head;
+        }
+    }
+}
+
+/// Looks at what has come: a whole head, a bad one, or not enough to tell.
+fn judge(bytes: &mut BytesMut, scanned: &mut usize, limits: &Limits) -> Option<Head> {
+    // A robust server skips empty lines before a request (RFC 9112, 2.2).
+    while *scanned == 0 && bytes.starts_with(b"\r\n") {
+        bytes.advance(2);
+    }
+    match head::end(bytes, *scanned) {
+        Err(rejection) => Some(Head::Bad(rejection)),
+        Ok(Some(end)) if end > limits.header_bytes => Some(Head::Bad(Rejection::HeadTooLarge)),
+        Ok(Some(end)) => Some(match head::check(&bytes[..end], limits) {
+            Ok(()) => Head::Whole(std::mem::take(bytes)),
+            Err(rejection) => Head::Bad(rejection),
+        }),
+        Ok(None) if bytes.len() > limits.header_bytes => Some(Head::Bad(Rejection::HeadTooLarge)),
+        Ok(None) => {
+            *scanned = bytes.len();
+            None
+        }
+    }
+}
+
+/// Reads what there is. Nothing is lost when the future is dropped.
+async fn more(stream: &mut Stream, bytes: &mut BytesMut) -> io::Result<usize> {
+    poll_fn(|cx| {
+        BUFFER.with_borrow_mut(|buffer| {
+            let mut read = ReadBuf::new(buffer);
+            ready!(Pin::new(&mut *stream).poll_read(cx, &mut read))?;
+            bytes.extend_from_slice(read.filled());
+            Poll::Ready(Ok(read.filled().len()))
+        })
+    })
+    .await
+}
