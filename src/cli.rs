@@ -8,16 +8,23 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use env_logger::Target;
 
 use crate::config::{self, Action, Config, Environment, Loaded, LogFormat, Problems};
+use crate::outlet::Outlet;
 use crate::server::{self, Listening};
 use crate::sim;
 
 const EX_USAGE: u8 = 64;
 const EX_SOFTWARE: u8 = 70;
 const EX_TEMPFAIL: u8 = 75;
+
+/// How long the last lines of the log may take.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// The configuration that `demo` runs: it starts as it is, with simulated engines.
 const DEMO: &str = include_str!("../conf/streamgate.yaml");
@@ -104,7 +111,13 @@ fn dispatch(command: Command) -> Result<(), Failed> {
 }
 
 fn run(loaded: Loaded) -> Result<(), Failed> {
-    start_log(&loaded.config.log);
+    let log = start_log(&loaded.config.log)?;
+    let result = serve(loaded);
+    log.close(LAST_LINES);
+    result
+}
+
+fn serve(loaded: Loaded) -> Result<(), Failed> {
     for warning in &loaded.warnings {
         log::warn!("{warning}");
     }
@@ -191,7 +204,9 @@ fn say(text: &str) -> Result<(), Failed> {
 ///
 /// Pingora's debug lines print whole request heads, credentials included, so its crates never log
 /// below `warn`; what its proxy says of failed requests the access log says better.
-fn start_log(log: &config::Log) {
+fn start_log(log: &config::Log) -> Result<Arc<Outlet<Vec<u8>>>, Failed> {
+    let outlet = Outlet::open("log", Box::new(std::io::stderr()), Vec::clone);
+    let outlet = Arc::new(outlet.map_err(|error| Failed(EX_SOFTWARE, error.to_string()))?);
     let mut builder = env_logger::Builder::new();
     builder.filter_level(log.level).filter_module("pingora_proxy", log::LevelFilter::Off);
     for module in ["pingora", "pingora_core", "pingora_http", "h2"] {
@@ -206,5 +221,21 @@ fn start_log(log: &config::Log) {
             writeln!(out, "{line}")
         });
     }
+    builder.target(Target::Pipe(Box::new(ToOutlet(Arc::clone(&outlet)))));
     builder.init();
+    Ok(outlet)
+}
+
+/// The log's way out: it waits for no one, as the threads that write to it serve streams.
+struct ToOutlet(Arc<Outlet<Vec<u8>>>);
+
+impl Write for ToOutlet {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        self.0.send(line.to_vec());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

@@ -18,19 +18,19 @@ use pingora::server::configuration::ServerConf;
 use pingora::services::Service as _;
 use pingora::services::listening::Service;
 use pingora_proxy::ProxyServiceBuilder;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::access_log::AccessLog;
 use crate::admin::Admin;
-use crate::config::{Config, Server};
+use crate::config::{AccessTarget, Config, Server};
 use crate::drain::Drain;
 use crate::edge::{self, Bound, Edge, Limits};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::proxy::{Gateway, Shared};
 use crate::request_id;
+use crate::signals;
 use crate::sim::Engine;
 use crate::snapshot::Snapshot;
 use crate::upstream::Connector;
@@ -40,6 +40,9 @@ const ATTEMPTS_CEILING: usize = 2;
 
 /// How long the last error events may take to reach their clients after the cut.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The same when a second signal says that there is no time.
+const PARTING_WORD: Duration = Duration::from_millis(100);
 
 /// Pingora's read buffer of a client connection: none, since heads are read into a buffer of the thread
 /// and bodies into one of the exchange.
@@ -79,8 +82,14 @@ pub enum StartError {
         source: io::Error,
     },
     /// The access log cannot be opened.
-    #[error("the access log cannot be opened")]
-    AccessLog(#[source] io::Error),
+    #[error("the access log {target:?} cannot be opened")]
+    AccessLog {
+        /// Where it was to go.
+        target: AccessTarget,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The runtime or the counters could not be set up.
     #[error("the process could not be set up: {0}")]
     Setup(String),
@@ -109,9 +118,10 @@ pub fn run(config: Config, on_listening: impl FnOnce(&Listening)) -> Result<(), 
         .enable_all()
         .build()
         .map_err(|error| StartError::Setup(error.to_string()))?;
-    let result = runtime.block_on(async { serve(config, on_listening).await });
+    let served = runtime.block_on(async { serve(config, on_listening).await });
+    // What is left is dropped with the runtime, and each exchange still writes its line.
     runtime.shutdown_timeout(LAST_WORDS);
-    result
+    served.map(|shared| shared.access.close(LAST_WORDS))
 }
 
 /// Each stream takes two descriptors; the soft limit of 1,024 that many systems start with would end
@@ -126,13 +136,14 @@ fn raise_descriptor_limit() {
     }
 }
 
-async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Result<(), StartError> {
-    let signals = Signals::new().map_err(|error| StartError::Setup(error.to_string()))?;
+async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Result<Arc<Shared>, StartError> {
+    let signals = signals::Ending::new().map_err(|error| StartError::Setup(error.to_string()))?;
     let engines = start_engines(&mut config).await?;
     let clients = bind(&config.server.listen)?;
     let admin = bind(std::slice::from_ref(&config.server.admin))?;
     let listening = Listening { clients: clients.addrs.clone(), admin: admin.addrs[0], engines };
-    let access = AccessLog::open(&config.log.access, config.log.format).map_err(StartError::AccessLog)?;
+    let access = AccessLog::open(&config.log.access, config.log.format)
+        .map_err(|source| StartError::AccessLog { target: config.log.access.clone(), source })?;
     let snapshot = Snapshot::first(config, resolve)?;
     let server = snapshot.server.clone();
     let shared = Arc::new(Shared {
@@ -144,6 +155,7 @@ async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Res
         access,
         ids: request_id::Source::default(),
     });
+    signals::take_others(&shared).map_err(|error| StartError::Setup(error.to_string()))?;
     let (stop_admin, admin_stopped) = watch::channel(false);
     let (stop_clients, clients_stopped) = watch::channel(false);
     let _admin = start_admin(&shared, admin, admin_stopped);
@@ -151,8 +163,7 @@ async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Res
     on_listening(&listening);
     drain(&shared, &server, signals, &stop_clients, clients).await;
     stop_admin.send_replace(true);
-    shared.access.close();
-    Ok(())
+    Ok(shared)
 }
 
 async fn start_engines(config: &mut Config) -> Result<Vec<(String, SocketAddr)>, StartError> {
@@ -222,7 +233,7 @@ fn start_admin(shared: &Arc<Shared>, bound: Bound, stopped: watch::Receiver<bool
 async fn drain(
     shared: &Shared,
     server: &Server,
-    mut signals: Signals,
+    mut signals: signals::Ending,
     stop_clients: &watch::Sender<bool>,
     clients: JoinHandle<()>,
 ) {
@@ -250,25 +261,12 @@ async fn drain(
     };
     tokio::select! {
         () = orderly => log::info!("drained"),
-        () = signals.next() => log::warn!("told twice: ending at once with {} exchanges at work", drain.working()),
-    }
-}
-
-/// The signals that end the process.
-struct Signals {
-    term: Signal,
-    int: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.int.recv() => {}
+        () = signals.next() => {
+            log::warn!("told twice: ending at once with {} exchanges at work", drain.working());
+            drain.cut();
+            if tokio::time::timeout(PARTING_WORD, drain.idle()).await.is_err() {
+                log::warn!("{} exchanges were not told", drain.working());
+            }
         }
     }
 }

@@ -82,6 +82,8 @@ fn the_accepted_but_inactive_settings_are_these() {
         paths,
         [
             "server.connections.max",
+            "timeouts.queue",
+            "clusters.qwen.profile",
             "clusters.qwen.health.active",
             "clusters.qwen.health.passive",
             "clusters.qwen.health.wedged",

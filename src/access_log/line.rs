@@ -79,7 +79,7 @@ impl Line {
         let millis = |time: Option<Duration>| time.map(|time| (time.as_secs_f64() * 1e6).round() / 1e3);
         let usage = self.usage.map(|(usage, source)| {
             json!({
-                "prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached,
+                "cached": usage.cached, "completion": usage.completion, "prompt": usage.prompt,
                 "reasoning": usage.reasoning, "source": source.label(),
             })
         });

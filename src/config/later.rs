@@ -79,6 +79,10 @@ const ROWS: &[Row] = &[
     ("cors.origins", "[]", Off),
 ];
 
+/// Settings that are taken at any value, and told of, since nothing reads them yet.
+const UNREAD: &[&str] =
+    &["clusters.*.profile", "timeouts.queue", "clusters.*.timeouts.queue", "routes.*.timeouts.queue"];
+
 /// Notes what is refused and what is accepted in vain, in the whole file.
 pub(super) fn check(root: &At<'_>) {
     for &(path, default, effect) in ROWS {
@@ -86,6 +90,9 @@ pub(super) fn check(root: &At<'_>) {
         for at in matching(root, path) {
             check_one(&at, &default, effect);
         }
+    }
+    for path in UNREAD {
+        matching(root, path).iter().for_each(At::inactive);
     }
 }
 

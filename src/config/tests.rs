@@ -123,8 +123,8 @@ fn what_is_hardly_meant_is_warned_of() {
             "line 3: stream.half_close: finish without a heartbeat: a client that leaves in silence keeps its engine \
              busy (set a heartbeat, as in 15s)",
             "line 6: clusters.unused: no route leads here (name it in a route, or drop it)",
-            "line 9: routes[1]: never reached: an earlier route takes its paths, whatever the model (move it up, or \
-             drop it)",
+            "line 9: routes[1]: never reached: an earlier route takes its paths, whatever the model \
+             (give the earlier route a match.model, such as \"qwen*\", or move this one up)",
         ]
     );
 }

@@ -25,8 +25,8 @@ use tokio::time::Sleep;
 
 use super::client::{Client, Cut};
 
-/// Looks per `write_stall`: a client is cut after one to one and a quarter of it.
-const LOOKS: u32 = 4;
+/// Looks per `write_stall`: a client is cut after it, and at most a twentieth later.
+const LOOKS: u32 = 20;
 
 /// A client connection that Pingora reads and writes through.
 pub(super) struct Conn {
@@ -88,6 +88,9 @@ impl Conn {
             Poll::Pending => match self.poll_stall(cx) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(cut) => {
+                    if let Some(blocked) = self.blocked.take() {
+                        self.client.add_blocked(blocked.since.elapsed());
+                    }
                     self.client.set_cut(cut);
                     Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
                 }

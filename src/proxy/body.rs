@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use pingora::{Error, Result};
+use pingora::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
 use crate::drain::Drain;
@@ -53,7 +53,7 @@ pub(super) async fn read(
     if announced.is_some_and(|length| length > bounds.limit) {
         return Err(Rejection::BodyTooLarge { limit: bounds.limit }.into());
     }
-    if expects_continue(session)? {
+    if expects_continue(session)? && !session.is_body_empty() {
         session.set_close_on_response_before_downstream_finish(false);
         session.write_continue_response().await.map_err(NoBody::Lost)?;
     }
@@ -76,7 +76,7 @@ async fn collect(
     let first = reserve(&mut held, announced.unwrap_or(0).min(FIRST))?;
     let mut bytes = BytesMut::with_capacity(first);
     let mut reserved = first as u64;
-    while let Some(chunk) = session.downstream_session.read_request_body().await.map_err(NoBody::Lost)? {
+    while let Some(chunk) = session.downstream_session.read_request_body().await.map_err(unread)? {
         let length = (bytes.len() + chunk.len()) as u64;
         if length > limit {
             return Err(Rejection::BodyTooLarge { limit }.into());
@@ -90,6 +90,16 @@ async fn collect(
         bytes.extend_from_slice(&chunk);
     }
     Ok(Body { bytes: bytes.freeze(), held: Arc::new(held) })
+}
+
+/// A body that cannot be read on: its framing is wrong, or else the client is gone.
+fn unread(error: Box<Error>) -> NoBody {
+    match error.etype() {
+        ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => {
+            Rejection::invalid("the body's chunked framing is wrong", None).into()
+        }
+        _ => NoBody::Lost(error),
+    }
 }
 
 fn reserve(held: &mut Reservation, bytes: u64) -> Result<usize, NoBody> {
@@ -124,9 +134,12 @@ fn content_length(session: &Session) -> Option<u64> {
     value.to_str().ok()?.parse().ok()
 }
 
-/// Whether the client waits for `100 Continue`. Any other expectation is one we cannot meet
-/// (RFC 9110, 10.1.1).
+/// Whether the client waits for `100 Continue`. An HTTP/1.0 client does not know it, and any other
+/// expectation is one we cannot meet (RFC 9110, 10.1.1).
 pub(super) fn expects_continue(session: &Session) -> Result<bool, Rejection> {
+    if session.req_header().version == http::Version::HTTP_10 {
+        return Ok(false);
+    }
     match session.req_header().headers.get(http::header::EXPECT) {
         None => Ok(false),
         Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),

@@ -81,6 +81,8 @@ pub struct Exchange {
     pub(super) cluster: Option<Arc<Cluster>>,
     /// When its request was complete.
     pub(super) ready_at: Instant,
+    /// A dead pooled connection has been replaced, which happens once.
+    pub(super) resent: bool,
     /// Backends it was tried on.
     pub(super) tried: Vec<Arc<Backend>>,
     /// The current attempt.
@@ -111,6 +113,7 @@ impl Exchange {
             route: None,
             cluster: None,
             ready_at: now,
+            resent: false,
             tried: Vec::new(),
             attempt: None,
             plan: None,
@@ -136,6 +139,11 @@ impl Exchange {
     /// Whether the process is on its way out.
     pub(super) fn is_leaving(&self) -> bool {
         self.shared.drain.is_leaving()
+    }
+
+    /// Whether it must end now.
+    pub(super) fn is_cut(&self) -> bool {
+        self.shared.drain.is_cut()
     }
 
     /// What an answer counts as that was relayed to its HTTP end.
@@ -165,6 +173,9 @@ impl Exchange {
     pub(super) fn settle(&mut self, now: Instant) {
         if replace(&mut self.settled, true) {
             return;
+        }
+        if self.ending.outcome == Outcome::Abandoned && self.shared.drain.is_cut() {
+            self.end(Outcome::Shutdown, Some(Rejection::ShuttingDown.code()));
         }
         let line = self.line(now);
         self.shared.metrics.settle(&line);
@@ -202,7 +213,7 @@ impl Exchange {
             upstream_id: self.answer.upstream_id.take(),
             generation: self.snapshot.generation,
             stalled: self.client.as_ref().map_or(std::time::Duration::ZERO, |client| client.take_blocked()),
-            resent: self.attempt.as_ref().is_some_and(|attempt| attempt.link.was_resent()),
+            resent: self.resent || self.attempt.as_ref().is_some_and(|attempt| attempt.link.was_resent()),
             heartbeats: self.answer.heartbeats(),
         }
     }

@@ -46,9 +46,9 @@ pub(super) fn request(
     backend: &Backend,
     length: usize,
 ) -> Result<RequestHeader> {
-    let mut path = backend.prefix.clone().into_bytes();
-    path.extend_from_slice(client.raw_path());
-    let mut head = RequestHeader::build(client.method.clone(), &path, Some(client.headers.len() + 6))?;
+    let path = backend.prefix.clone() + origin_form(client);
+    let mut head =
+        RequestHeader::build(client.method.clone(), path.as_bytes(), Some(client.headers.len() + 6))?;
     let nominated = nominated(&client.headers);
     for (name, value) in &client.headers {
         if passes(name, &nominated, &OURS) && name != "x-request-id" && !drops(name, exchange) {
@@ -68,6 +68,13 @@ pub(super) fn request(
     }
     head.insert_header("x-request-id", &exchange.id)?;
     Ok(head)
+}
+
+/// The path and query of a request target. A server must take the absolute form too (RFC 9112, 3.2.2).
+pub(super) fn origin_form(head: &RequestHeader) -> &str {
+    let target = std::str::from_utf8(head.raw_path()).unwrap_or("");
+    let absolute = target.strip_prefix("http://").or_else(|| target.strip_prefix("https://"));
+    absolute.map_or(target, |rest| rest.find('/').map_or("/", |path| &rest[path..]))
 }
 
 /// Headers that depend on the exchange: an answer that is to be read must not be compressed, and

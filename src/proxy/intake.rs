@@ -7,6 +7,7 @@ use pingora_proxy::Session;
 
 use super::body::{self, Bounds, NoBody};
 use super::exchange::{Exchange, Request};
+use super::head;
 use super::models;
 use super::respond::Reply;
 use super::shared::Shared;
@@ -128,15 +129,15 @@ fn note_head(shared: &Shared, session: &mut Session, exchange: &mut Exchange) {
 }
 
 /// The path as the client wrote it, without the query.
-pub(super) fn raw_path(session: &Session) -> &str {
-    let target = std::str::from_utf8(session.req_header().raw_path()).unwrap_or("");
+fn raw_path(session: &Session) -> &str {
+    let target = head::origin_form(session.req_header());
     target.split('?').next().unwrap_or(target)
 }
 
 /// Reads the fields that are acted on. `None` for a body that is not JSON by its declared type, or
 /// no body at all.
 async fn peek(session: &Session, body: &Body) -> Result<Option<request::Peek>, Rejection> {
-    if body.bytes.is_empty() || is_opaque(session) {
+    if body.bytes.is_empty() || is_opaque(session, &body.bytes) {
         return Ok(None);
     }
     let read = if body.bytes.len() > PEEK_INLINE_MAX {
@@ -149,14 +150,17 @@ async fn peek(session: &Session, body: &Body) -> Result<Option<request::Peek>, R
     read.map(Some).map_err(|invalid| Rejection::invalid(invalid.to_string(), invalid.field()))
 }
 
-/// Bodies of these types are no JSON and pass byte for byte. A missing or wrong type of a JSON body
-/// (curl's default is a form's) is no reason to look away.
-fn is_opaque(session: &Session) -> bool {
+/// Whether the body is not JSON and passes byte for byte. A body without a type is taken for JSON; one
+/// with the type of a form or of plain text is too if it looks like it, as curl's default is a form's.
+fn is_opaque(session: &Session, body: &[u8]) -> bool {
     let Some(kind) = session.req_header().headers.get(http::header::CONTENT_TYPE) else { return false };
     let kind = kind.as_bytes().to_ascii_lowercase();
-    kind.starts_with(b"multipart/")
-        || kind.starts_with(b"audio/")
-        || kind.starts_with(b"application/octet-stream")
+    if memchr::memmem::find(&kind, b"json").is_some() {
+        return false;
+    }
+    let vague: [&[u8]; 2] = [b"application/x-www-form-urlencoded", b"text/plain"];
+    let is_vague = vague.iter().any(|prefix| kind.starts_with(prefix));
+    !(is_vague && body.trim_ascii_start().starts_with(b"{"))
 }
 
 /// Asks for the usage frame of a stream whose client did not. Whether it did: the frame is ours then,

@@ -193,7 +193,7 @@ impl ProxyHttp for Gateway {
         if let (Some(failure), Some(cluster)) = (retry, &exchange.cluster) {
             self.shared.metrics.retried(&cluster.config.name, failure);
             log::warn!("{}: {failure}; trying another node", describe(exchange));
-            exchange.attempt = None;
+            exchange.resent |= exchange.attempt.take().is_some_and(|attempt| attempt.link.was_resent());
         }
         error
     }

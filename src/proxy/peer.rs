@@ -34,6 +34,7 @@ pub(super) fn start(shared: &Shared, exchange: &mut Exchange) -> Result<Box<Http
     exchange.plan = Some(Arc::new(Plan {
         peer,
         body: std::sync::Mutex::new(exchange.request.body.clone()),
+        may_resend: !exchange.resent,
         streaming: exchange.request.streaming,
         total_at: exchange.arrived + route.timeouts.total,
         ready_at: exchange.ready_at,

@@ -1,5 +1,7 @@
 //! Answers of the gateway's own.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use pingora::Result;
 use pingora_http::ResponseHeader;
@@ -95,8 +97,10 @@ pub(super) async fn send(session: &mut Session, exchange: &mut Exchange, reply: 
         exchange.answer.bytes += reply.body.len() as u64;
         session.write_response_body(Some(reply.body), true).await?;
     }
+    // Its end has been told; what follows only keeps the connection from being reset under the answer.
+    exchange.settle(Instant::now());
     // A client that waits for `100 Continue` sends nothing any more.
-    if unread && !matches!(body::expects_continue(session), Ok(true)) {
+    if unread && !exchange.is_cut() && !matches!(body::expects_continue(session), Ok(true)) {
         body::linger(session).await;
     }
     Ok(())

@@ -77,6 +77,9 @@ impl Stream {
             Some(chunk) => self.events(chunk, now),
             None => None,
         };
+        if out.is_some() {
+            self.link.mark_out(now);
+        }
         Ok(if end { join(out, self.reframer.finish()) } else { out })
     }
 

@@ -38,7 +38,8 @@ pub(super) struct Drive {
     committed: bool,
     /// Heartbeats may be given out: the committed body is an event stream.
     beats: bool,
-    last_out: Option<Instant>,
+    /// When the silence that the next heartbeat ends began, as far as the session knows.
+    silent_since: Option<Instant>,
     hold_until: Option<Instant>,
     watch: DataWatch,
     held: usize,
@@ -80,7 +81,7 @@ impl Drive {
             answered: None,
             committed: false,
             beats: false,
-            last_out: None,
+            silent_since: None,
             hold_until: None,
             watch: DataWatch::new(0),
             held: 0,
@@ -91,7 +92,7 @@ impl Drive {
     pub(super) fn begin(&mut self, plan: &Plan, now: Instant) {
         self.cut = Some(plan.drain.cut_signal());
         self.watch = DataWatch::new(plan.route.stream.event_hold);
-        self.last_out = Some(now);
+        self.silent_since = Some(now);
     }
 
     pub(super) fn answered(&mut self, is_stream: bool) {
@@ -102,7 +103,7 @@ impl Drive {
         self.committed = true;
         self.beats = beats;
         self.hold_until = None;
-        self.last_out = Some(now);
+        self.silent_since = Some(now);
     }
 
     /// Begins to hold the head back until `until`.
@@ -123,7 +124,6 @@ impl Drive {
 
     /// A chunk has been given out.
     pub(super) fn pause(&mut self, now: Instant) {
-        self.last_out = Some(now);
         self.paused.start(now);
     }
 
@@ -139,11 +139,9 @@ impl Drive {
         } else {
             None
         };
-        let beat = if self.beats {
-            stream.heartbeat.zip(self.last_out).map(|(every, last)| last + every)
-        } else {
-            None
-        };
+        let silent_since = self.silent_since.max(plan.link.last_out());
+        let beat =
+            stream.heartbeat.zip(silent_since).filter(|_| self.beats).map(|(every, since)| since + every);
         self.budget(plan, earliest).or(Due::Hold, waiting).or(Due::Early, early).or(Due::Heartbeat, beat)
     }
 
@@ -177,9 +175,13 @@ impl Drive {
             if timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            if Instant::now() >= at {
-                if due == Due::Hold {
-                    self.hold_until = None;
+            let now = Instant::now();
+            if now >= at {
+                match due {
+                    Due::Hold => self.hold_until = None,
+                    // Where none may stand the filter drops it: the next one comes a whole beat later.
+                    Due::Heartbeat => self.silent_since = Some(now),
+                    _ => {}
                 }
                 return Poll::Ready(Step::Due(due));
             }

@@ -17,6 +17,7 @@ pub struct Link {
     phase: AtomicU8,
     sent: AtomicU64,
     last_data: AtomicU64,
+    last_out: AtomicU64,
     closed: AtomicU64,
     resent: AtomicU8,
     failure: OnceLock<Failure>,
@@ -30,6 +31,7 @@ impl Link {
             phase: AtomicU8::new(Phase::Connect as u8),
             sent: AtomicU64::new(0),
             last_data: AtomicU64::new(0),
+            last_out: AtomicU64::new(0),
             closed: AtomicU64::new(0),
             resent: AtomicU8::new(0),
             failure: OnceLock::new(),
@@ -51,8 +53,11 @@ impl Link {
         self.read(&self.sent)
     }
 
+    /// The first time stands: a resent request has no new budget.
     pub(super) fn mark_sent(&self, now: Instant) {
-        self.write(&self.sent, now);
+        if self.sent.load(Ordering::Relaxed) == 0 {
+            self.write(&self.sent, now);
+        }
     }
 
     /// When the last data event went by. Set by the filter that reads events.
@@ -66,6 +71,16 @@ impl Link {
             self.enter(Phase::Stream);
         }
         self.write(&self.last_data, now);
+    }
+
+    /// When the client was last given something. Set by the filter, which may hold a chunk back.
+    pub fn last_out(&self) -> Option<Instant> {
+        self.read(&self.last_out)
+    }
+
+    /// Notes that the client is given something.
+    pub fn mark_out(&self, now: Instant) {
+        self.write(&self.last_out, now);
     }
 
     /// When the session let go of its connection.

@@ -5,7 +5,7 @@
 //! goes out once more on a fresh connection to the same node. That is no attempt and costs no budget.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pingora::connectors::TransportConnector;
@@ -21,6 +21,9 @@ use crate::outcome::Phase;
 /// Interim (1xx) answers that are skipped before an upstream is taken for broken.
 const INTERIM_MAX: usize = 8;
 
+/// A connection that the engine had closed answers a request with a reset within a round trip.
+const STALE_WITHIN: Duration = Duration::from_secs(1);
+
 /// A connection whose response head has been read.
 pub(super) struct Opened(pub(super) Box<HttpSession>);
 
@@ -32,12 +35,20 @@ pub(super) async fn open(
 ) -> Result<Opened, Failure> {
     if let Some(pooled) = transport.reused_stream(&plan.peer).await {
         match exchange_heads(pooled, head.clone(), &plan).await {
-            Err(Lost { failure: Failure::Disconnected, received: false }) => plan.link.mark_resent(),
+            Err(Lost { failure: Failure::Disconnected, received: false }) if was_stale(&plan) => {
+                plan.link.mark_resent();
+            }
             done => return done.map_err(|lost| lost.failure),
         }
     }
     let fresh = connect(&transport, &plan).await?;
     exchange_heads(fresh, head, &plan).await.map_err(|lost| lost.failure)
+}
+
+/// Whether a pooled connection that has just died was dead already: it went right after the request was
+/// sent, and this is the exchange's first such loss. One that dies later was at work on the request.
+fn was_stale(plan: &Plan) -> bool {
+    plan.may_resend && plan.link.sent().is_some_and(|sent| sent.elapsed() < STALE_WITHIN)
 }
 
 async fn connect(transport: &TransportConnector, plan: &Plan) -> Result<Stream, Failure> {

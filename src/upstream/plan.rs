@@ -29,6 +29,8 @@ pub struct Plan {
     pub body: std::sync::Mutex<Option<Body>>,
     /// Its time budgets and stream settings.
     pub route: Arc<Route>,
+    /// A pooled connection that turns out dead may be replaced.
+    pub may_resend: bool,
     /// The client asked for a stream.
     pub streaming: bool,
     /// When the whole exchange must be over.

@@ -162,9 +162,21 @@ impl Gateway {
 
     /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// Sends a signal by its short name.
+    pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("run kill");
-        assert!(status.success(), "kill -TERM {pid}");
+        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("run kill");
+        assert!(status.success(), "kill -{name} {pid}");
+    }
+
+    /// Moves the access log's file away, as a rotation does, and gives what was in it.
+    pub(crate) fn rotate_access(&self) -> String {
+        let (now, old) = (self.dir.path().join("access.log"), self.dir.path().join("access.log.1"));
+        std::fs::rename(now, &old).expect("rename");
+        std::fs::read_to_string(old).expect("read")
     }
 
     /// Waits for the process to end.

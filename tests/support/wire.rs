@@ -139,6 +139,13 @@ impl Request {
         self
     }
 
+    /// Drops the header lines of this name.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        let is_it = |line: &str| line.split(':').next().is_some_and(|found| found.eq_ignore_ascii_case(name));
+        self.headers.retain(|line| !is_it(line));
+        self
+    }
+
     /// Sets the body.
     pub(crate) fn body(mut self, body: impl AsRef<[u8]>) -> Self {
         self.body = body.as_ref().to_vec();

@@ -209,7 +209,7 @@ impl Reach {
         if !route.paths.is_empty() && route.paths.iter().all(|path| self.is_taken(path, &route.methods)) {
             at.warning(
                 "never reached: an earlier route takes its paths, whatever the model",
-                "move it up, or drop it",
+                "give the earlier route a match.model, such as \"qwen*\", or move this one up",
             );
         }
         if route.model.is_none() {
