@@ -241,3 +241,20 @@ async fn a_committed_stream_never_moves() {
     }
     assert_eq!(gateway.metric("retries_total", &[]).await, 0.0);
 }
+
+/// A pooled connection that dies later than a stale one would was at work on the request, so the node is
+/// not asked again.
+#[tokio::test]
+async fn a_pooled_connection_that_dies_at_work_is_not_taken_for_a_stale_one() {
+    let (gateway, mut upstream) = one_engine(as_is).await;
+    pooled(&gateway, &mut upstream).await.keep();
+    let mut client = gateway.send(&Request::unary()).await;
+    let call = upstream.call().await;
+    assert_eq!(call.connection, 0, "the pooled connection");
+    silence(ms(1_200)).await;
+    call.reset();
+    checks::rejected(&client.answer().await, 502, "upstream_disconnected");
+    upstream.assert_not_asked();
+    let line = gateway.wait_access("second", |line| line["outcome"] == "upstream_error").await;
+    assert_eq!((&line["attempts"], &line["resent"]), (&1.into(), &false.into()), "{line}");
+}

@@ -245,3 +245,24 @@ async fn heartbeats_fill_silence_at_event_boundaries() {
     assert!(body.starts_with(": keep-alive\n\n"), "{body}");
     assert_eq!(body.replace(": keep-alive\n\n", ""), [FINISH, DONE].concat());
 }
+
+/// Bytes of an event that is still held are nothing the client has heard: heartbeats go on.
+#[tokio::test]
+async fn heartbeats_go_on_while_an_event_drips_in() {
+    let (gateway, mut upstream) = one_engine(|settings| settings.set("stream.heartbeat", "200ms")).await;
+    let (mut client, mut call) = open_stream(&gateway, &mut upstream).await;
+    let whole = event("slow");
+    let (first, last) = whole.split_at(10);
+    for byte in first.as_bytes() {
+        call.chunk([*byte]).await;
+        support::wait::silence(support::wait::ms(100)).await;
+    }
+    // A second of dripping: some heartbeats have come before anything of the event.
+    client.until_len(2 * ": keep-alive\n\n".len()).await;
+    call.chunk(last).await;
+    call.finish().await;
+    assert_eq!(client.end().await, End::Clean);
+    let text = String::from_utf8_lossy(client.body()).into_owned();
+    assert!(text.starts_with(": keep-alive\n\n: keep-alive\n\n"), "{text}");
+    assert_eq!(text.replace(": keep-alive\n\n", ""), whole);
+}
