@@ -1,7 +1,7 @@
 //! The official openai Python package through the gateway, with a simulated engine behind it.
 //!
 //! The package is installed into a virtual environment below `target/`. Where that is not possible
-//! (no python3, no network) the test says `not run: ...`, which `scripts/test.sh` counts.
+//! (no python3, no network) the test notes that it was not run, which `scripts/test.sh` counts.
 
 mod support;
 
@@ -37,8 +37,7 @@ async fn the_openai_package_sees_answers_cancels_and_errors() {
     let python = match tokio::task::spawn_blocking(environment).await.unwrap() {
         Ok(python) => python,
         Err(why) => {
-            println!("not run: the_openai_package_sees_answers_cancels_and_errors: {why}");
-            return;
+            return support::not_run("the_openai_package_sees_answers_cancels_and_errors", &why);
         }
     };
     let listen = "127.0.0.1:0".parse().unwrap();

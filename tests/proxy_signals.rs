@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use support::wait::{SOON, wait_until};
 use support::wire::{ANSWER, Request, event, json_answer};
-use support::{Client, Gateway, Settings, Upstream, as_is, checks, one_engine, streaming};
+use support::{Client, Settings, Upstream, as_is, checks, one_engine, streaming};
 
 /// A stream lives through them, and the log file is opened anew under its name.
 #[tokio::test]

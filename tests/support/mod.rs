@@ -80,3 +80,14 @@ pub(crate) async fn relayed(gateway: &Gateway, upstream: &mut Upstream, request:
     assert_eq!(client.answer().await.status(), 200);
     recorded
 }
+
+/// Notes that a test could not run here, and why, in the file that `scripts/test.sh` names.
+pub(crate) fn not_run(test: &str, why: &str) {
+    let line = format!("{test}: {}\n", why.replace('\n', " "));
+    eprint!("not run: {line}");
+    if let Some(file) = std::env::var_os("STREAMGATE_NOT_RUN") {
+        let file = std::fs::OpenOptions::new().append(true).open(file);
+        std::io::Write::write_all(&mut file.expect("the file of tests not run"), line.as_bytes())
+            .expect("write");
+    }
+}
