@@ -7,13 +7,14 @@
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use pingora::protocols::http::v1::client::HttpSession;
 use tokio::time::Sleep;
 
 use super::opening::{Opened, classify};
+use super::paused::Paused;
 use super::plan::Plan;
 use super::session::{Session, Stage, Step};
 use super::window::Credit;
@@ -44,32 +45,6 @@ pub(super) struct Drive {
     watch: DataWatch,
     held: usize,
     paused: Paused,
-}
-
-/// How long nobody has read since the last data event, because the client took its time.
-#[derive(Default)]
-struct Paused {
-    since: Option<Instant>,
-    data: Option<Instant>,
-    total: Duration,
-}
-
-impl Paused {
-    fn start(&mut self, now: Instant) {
-        self.since.get_or_insert(now);
-    }
-
-    /// Ends a pause, if there was one. A data event that went by during it starts the count anew.
-    fn end(&mut self, data: Option<Instant>, now: impl FnOnce() -> Instant) {
-        let Some(since) = self.since.take() else { return };
-        let now = now();
-        if data != self.data {
-            self.data = data;
-            self.total = Duration::ZERO;
-        }
-        let from = data.map_or(since, |data| data.max(since));
-        self.total += now.saturating_duration_since(from);
-    }
 }
 
 impl Drive {
@@ -155,7 +130,7 @@ impl Drive {
         match plan.link.last_data() {
             None => earliest.or(Due::FirstEvent, sent.map(|sent| sent + timeouts.first_event)),
             Some(data) => {
-                let paused = if self.paused.data == Some(data) { self.paused.total } else { Duration::ZERO };
+                let paused = self.paused.since_data(data);
                 earliest.or(Due::Idle, Some(data + timeouts.idle + paused))
             }
         }
@@ -276,39 +251,5 @@ impl Session {
             None => {}
         }
         read.chunk.map_or(Step::End, Step::Chunk)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(start: Instant, seconds: u64) -> Instant {
-        start + Duration::from_secs(seconds)
-    }
-
-    #[test]
-    fn pauses_after_a_data_event_add_up() {
-        let start = Instant::now();
-        let data = Some(start);
-        let mut paused = Paused::default();
-        paused.start(at(start, 1));
-        paused.end(data, || at(start, 4));
-        paused.end(data, || at(start, 9));
-        paused.start(at(start, 10));
-        paused.start(at(start, 11));
-        paused.end(data, || at(start, 12));
-        assert_eq!(paused.total, Duration::from_secs(5));
-    }
-
-    #[test]
-    fn a_data_event_during_a_pause_starts_the_count_anew() {
-        let start = Instant::now();
-        let mut paused = Paused::default();
-        paused.start(start);
-        paused.end(Some(start), || at(start, 7));
-        paused.start(at(start, 8));
-        paused.end(Some(at(start, 9)), || at(start, 12));
-        assert_eq!(paused.total, Duration::from_secs(3));
     }
 }

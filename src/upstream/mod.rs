@@ -14,6 +14,7 @@ mod drive;
 mod duplex;
 mod link;
 mod opening;
+mod paused;
 mod pingora_impl;
 mod plan;
 mod session;
