@@ -64,10 +64,12 @@ const DESCRIPTORS_WANTED: u64 = 16_384;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address could not be bound.
-    #[error("cannot listen on {addr}")]
+    #[error("cannot listen on {addr} ({setting})")]
     Listen {
         /// The address.
         addr: SocketAddr,
+        /// Where the file says so.
+        setting: &'static str,
         /// Why.
         #[source]
         source: io::Error,
@@ -139,8 +141,8 @@ fn raise_descriptor_limit() {
 async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Result<Arc<Shared>, StartError> {
     let signals = signals::Ending::new().map_err(|error| StartError::Setup(error.to_string()))?;
     let engines = start_engines(&mut config).await?;
-    let clients = bind(&config.server.listen)?;
-    let admin = bind(std::slice::from_ref(&config.server.admin))?;
+    let clients = bind(&config.server.listen, "server.listen")?;
+    let admin = bind(std::slice::from_ref(&config.server.admin), "server.admin.listen")?;
     let listening = Listening { clients: clients.addrs.clone(), admin: admin.addrs[0], engines };
     let access = AccessLog::open(&config.log.access, config.log.format)
         .map_err(|source| StartError::AccessLog { target: config.log.access.clone(), source })?;
@@ -170,16 +172,21 @@ async fn start_engines(config: &mut Config) -> Result<Vec<(String, SocketAddr)>,
     let mut started = Vec::new();
     for settings in std::mem::take(&mut config.sim) {
         let (name, addr) = (settings.name.clone(), settings.listen);
-        let engine = Engine::bind(settings).await.map_err(|source| StartError::Listen { addr, source })?;
-        let bound = engine.local_addr().map_err(|source| StartError::Listen { addr, source })?;
+        let engine = Engine::bind(settings).await.map_err(|source| StartError::Listen {
+            addr,
+            setting: "sim",
+            source,
+        })?;
+        let bound =
+            engine.local_addr().map_err(|source| StartError::Listen { addr, setting: "sim", source })?;
         started.push((name, bound));
         tokio::spawn(engine.run(std::future::pending()));
     }
     Ok(started)
 }
 
-fn bind(addrs: &[SocketAddr]) -> Result<Bound, StartError> {
-    edge::bind(addrs).map_err(|(addr, source)| StartError::Listen { addr, source })
+fn bind(addrs: &[SocketAddr], setting: &'static str) -> Result<Bound, StartError> {
+    edge::bind(addrs).map_err(|(addr, source)| StartError::Listen { addr, setting, source })
 }
 
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, StartError> {

@@ -255,7 +255,7 @@ async fn heartbeats_go_on_while_an_event_drips_in() {
     let (first, last) = whole.split_at(10);
     for byte in first.as_bytes() {
         call.chunk([*byte]).await;
-        support::wait::silence(support::wait::ms(100)).await;
+        silence(ms(100)).await;
     }
     // A second of dripping: some heartbeats have come before anything of the event.
     client.until_len(2 * ": keep-alive\n\n".len()).await;

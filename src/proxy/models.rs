@@ -28,7 +28,7 @@ pub(super) fn reply(routes: &[Arc<Route>], method: &str, path: &str) -> Result<R
     let answer = match wanted {
         None => json!({ "object": "list", "data": names.into_iter().map(model).collect::<Vec<_>>() }),
         Some(name) if names.contains(name) => model(name),
-        Some(_) => return Err(Rejection::NotFound),
+        Some(name) => return Err(Rejection::ModelNotFound { model: Some(name.chars().take(256).collect()) }),
     };
     Ok(Reply::new(200, "application/json", answer.to_string().into_bytes().into()))
 }
