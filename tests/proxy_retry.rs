@@ -6,7 +6,7 @@ mod support;
 use support::sockets::Refusing;
 use support::upstream::either;
 use support::wait::{ms, silence};
-use support::wire::{CHAT, CHAT_PATH, MIB, Request, answer, chat_of, event, stream_answer};
+use support::wire::{CHAT, CHAT_PATH, MIB, Request, SSE_HEAD, answer, chat_of, chunk, event, stream_answer};
 use support::{Call, Client, Gateway, Settings, Upstream, as_is, checks, one_engine, two_engines};
 
 /// Serves one exchange, so that a connection waits in the pool; the engine keeps hold of it.
@@ -219,6 +219,22 @@ async fn a_cut_before_the_first_event_moves_while_the_head_is_held() {
     other.call().await.stream("moved").await;
     checks::streamed(&mut client, "moved").await;
     moved_once(&gateway).await;
+}
+
+/// The same when the comment and the end come in one piece.
+#[tokio::test]
+async fn a_comment_and_the_end_at_once_move_while_the_head_is_held() {
+    let hold = |settings: Settings| settings.set("stream.hold_headers", "20s");
+    for _ in 0..5 {
+        let (gateway, mut one, mut two) = two_engines(hold).await;
+        let mut client = gateway.send(&Request::chat()).await;
+        let (mut call, other) = either(&mut one, &mut two).await;
+        call.send([SSE_HEAD.as_bytes(), &chunk(": prefill\n\n")].concat()).await;
+        call.close();
+        other.call().await.stream("moved").await;
+        checks::streamed(&mut client, "moved").await;
+        moved_once(&gateway).await;
+    }
 }
 
 /// After commitment nothing moves, not even before the first event.

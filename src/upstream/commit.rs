@@ -67,6 +67,10 @@ impl Session {
                     if enough {
                         return Ok(());
                     }
+                    // It broke right behind comments that nobody has seen: another node may take over.
+                    if let Some(failure) = self.pending.take() {
+                        return Err(self.lose(failure));
+                    }
                 }
                 Step::End | Step::Due(Due::Hold) => return Ok(()),
                 Step::Due(Due::Early) => {

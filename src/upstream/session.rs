@@ -71,7 +71,7 @@ pub struct Session {
     /// Chunks that came before the head was let through.
     pub(super) held: VecDeque<Bytes>,
     /// A failure that is told once `held` chunks and drained bytes are out.
-    pending: Option<Failure>,
+    pub(super) pending: Option<Failure>,
     /// The body is an event stream that the filters reframe.
     pub(super) reframed: bool,
     /// The last chunk has been given out.
