@@ -193,3 +193,37 @@ fn a_taken_port_is_75() {
         assert_eq!(exit_code(&["run", "-c", file.to_str().unwrap()]), Some(75), "{place}");
     }
 }
+
+/// An upload that is still going on when the drain is over is told so, and has its line.
+#[tokio::test]
+async fn an_upload_is_told_when_the_drain_is_over() {
+    let (mut gateway, upstream) =
+        one_engine(|settings: Settings| settings.set("server.shutdown.drain", "500ms")).await;
+    let mut client = gateway.client().await;
+    let request = Request::post("/v1/chat/completions", "x".repeat(100_000));
+    client.send(request.head()).await;
+    client.send("x".repeat(50_000)).await;
+    gateway.wait_metric_where("a body is held", "held_bytes", &[("kind", "body")], |held| held > 0.0).await;
+    gateway.terminate();
+    checks::rejected(&client.answer().await, 503, "shutting_down");
+    assert_eq!(gateway.exit(SOON).await.code(), Some(0));
+    let lines = gateway.access_lines();
+    assert_eq!(lines.len(), 1);
+    assert_eq!((&lines[0]["outcome"], &lines[0]["phase"]), (&"shutdown".into(), &"upload".into()));
+    assert_eq!(upstream.connections(), 0);
+}
+
+/// Nobody is left out of the log by a second signal either.
+#[tokio::test]
+async fn a_second_signal_still_writes_the_lines() {
+    let (mut gateway, mut upstream) =
+        one_engine(|settings: Settings| settings.set("server.shutdown.drain", "10m")).await;
+    let (_client, _call) = streaming(&gateway, &mut upstream, &["1"]).await;
+    gateway.terminate();
+    ready_is(&gateway, 503).await;
+    gateway.terminate();
+    assert_eq!(gateway.exit(SOON).await.code(), Some(0));
+    let lines = gateway.access_lines();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["outcome"], "shutdown");
+}
