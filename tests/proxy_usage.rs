@@ -92,3 +92,16 @@ async fn usage_on_a_frame_with_choices_always_passes() {
     checks::same(client.body(), [&event("a"), last, DONE].concat().as_bytes());
     checks::usage(&gateway).await;
 }
+
+/// The alias and the option are both put in place, and nothing else moves.
+#[tokio::test]
+async fn an_alias_and_the_option_go_into_one_body() {
+    let (gateway, mut upstream) =
+        one_engine(|settings| asking(settings).set("routes.0.aliases", json!({ "m": "qwen\"3" }))).await;
+    let plain = "{ \"stream\":true, \"seed\":9007199254740993, \"model\":\"m\" }";
+    let (seen, _) = exchange(&gateway, &mut upstream, &Request::post(CHAT_PATH, plain)).await;
+    let patched = "{\"stream_options\":{\"include_usage\":true}, \"stream\":true, \"seed\":9007199254740993, \
+                   \"model\":\"qwen\\\"3\" }";
+    assert_eq!(String::from_utf8_lossy(&seen), patched);
+    assert_eq!(gateway.only_access().await["model"], "m");
+}

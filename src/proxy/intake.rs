@@ -95,9 +95,12 @@ async fn decide(shared: &Shared, session: &mut Session, exchange: &mut Exchange)
         let message = "this path only streams: send \"stream\": true";
         return Err(Rejection::invalid(message, Some("stream")).into());
     }
-    if let Some(peek) = &peek {
-        exchange.request.usage_is_ours = ask_for_usage(route, peek, &exchange.request, &mut body);
-        apply_alias(route, &mut body)?;
+    if let Some(first) = &peek {
+        let asked = ask_for_usage(route, first, &exchange.request, &mut body);
+        exchange.request.usage_is_ours = asked;
+        // Places hold for the very bytes they were read from.
+        let again = if asked && !route.aliases.is_empty() { self::peek(session, &body).await? } else { None };
+        apply_alias(route, again.as_ref().unwrap_or(first), &mut body);
     }
     match &route.action {
         Action::Respond(fixed) => Ok(Intake::Reply(fixed_reply(fixed))),
@@ -176,17 +179,11 @@ fn ask_for_usage(route: &Route, peek: &request::Peek, request: &Request, body: &
 }
 
 /// Puts the backend's name for the model in place of the client's.
-fn apply_alias(route: &Route, body: &mut Body) -> Result<(), Rejection> {
-    if route.aliases.is_empty() {
-        return Ok(());
-    }
-    // Places hold for the very bytes they were read from, and the body may have been patched.
-    let model = request::peek(&body.bytes).map_err(|_| Rejection::Internal)?.model;
-    let alias = model.as_ref().and_then(|model| Some((model, route.aliases.get(&model.value)?)));
+fn apply_alias(route: &Route, peek: &request::Peek, body: &mut Body) {
+    let alias = peek.model.as_ref().and_then(|model| Some((model, route.aliases.get(&model.value)?)));
     if let Some((model, alias)) = alias {
         body.bytes = patch::replace(&body.bytes, model.span.clone(), &patch::json_string(alias));
     }
-    Ok(())
 }
 
 fn fixed_reply(fixed: &Fixed) -> Reply {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// A comment that keeps an idle stream awake; stands at boundaries only.
-pub static HEARTBEAT: Bytes = Bytes::from_static(b": keep-alive\n\n");
+pub static HEARTBEAT: &[u8] = b": keep-alive\n\n";
 
 /// An event with this data, one `data:` line for each of its lines.
 ///

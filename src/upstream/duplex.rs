@@ -1,8 +1,8 @@
-//! A stream that sends the request body while the response is read.
+//! A stream that sends the request while the response is read.
 //!
 //! Pingora's HTTP/1 client session writes, then reads. An engine that refuses a large body answers
 //! before it has read it (413, 401) and may stop reading altogether: writing first would hang. So the
-//! session writes only the head; the body lies here and every read pushes it along first.
+//! session writes nothing; head and body lie here and every read pushes them along first.
 
 use std::io;
 use std::pin::Pin;

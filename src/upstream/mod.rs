@@ -28,8 +28,8 @@ pub use window::Credit;
 
 use pingora_http::ResponseHeader;
 
-/// A chunk that is no upstream byte: time for a heartbeat. Told apart by its address.
-pub static HEARTBEAT: &[u8] = b": keep-alive\n\n";
+/// As a chunk: no upstream byte, but time for a heartbeat. Told apart by its address.
+pub use crate::sse::encode::HEARTBEAT;
 
 /// A chunk that is no upstream byte: the attempt failed here, [`Link::failure`] says how.
 pub static FAILURE: &[u8] = b": failure\n\n";
@@ -39,12 +39,15 @@ pub fn is_mark(chunk: &[u8], mark: &'static [u8]) -> bool {
     std::ptr::eq(chunk.as_ptr(), mark.as_ptr()) && chunk.len() == mark.len()
 }
 
+const EVENT_STREAM: &[u8] = b"text/event-stream";
+
 /// Whether a response is an event stream that we reframe: a success, SSE, and not compressed.
 pub fn is_event_stream(head: &ResponseHeader) -> bool {
     let sse = head
         .headers
         .get(http::header::CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"));
+        .and_then(|value| value.as_bytes().get(..EVENT_STREAM.len()))
+        .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM));
     let plain = head
         .headers
         .get(http::header::CONTENT_ENCODING)

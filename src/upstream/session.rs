@@ -238,18 +238,15 @@ impl Session {
 
     /// The connection, if it may serve another request.
     pub(super) async fn into_idle(mut self) -> Option<Stream> {
-        let stage = std::mem::replace(&mut self.stage, Stage::Idle);
-        let Stage::Body(mut session) = stage else {
-            drop(stage);
-            self.close();
-            return None;
+        let idle = match std::mem::replace(&mut self.stage, Stage::Idle) {
+            Stage::Body(session) if self.clean => Some(session),
+            unfinished => {
+                drop(unfinished);
+                None
+            }
         };
-        if !self.clean {
-            drop(session);
-            self.close();
-            return None;
-        }
         self.close();
+        let mut session = idle?;
         session.respect_keepalive();
         let stream = session.reuse().await?;
         stream.into_any().downcast::<Duplex>().ok().and_then(|duplex| duplex.into_idle())
