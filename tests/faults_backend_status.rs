@@ -47,8 +47,7 @@ async fn b16_an_overloaded_node_costs_no_request() {
         let moved = row.moved(&format!("status_{status}")).await;
         assert!(moved > 0, "{status} struck nobody");
         assert_eq!(row.engines[0].count("failed").await, moved as u64, "{status}");
-        let log = row.gateway.log();
-        assert!(log.contains(&format!("answered with status {status}")), "{log}");
+        row.gateway.wait_log(&format!("answered with status {status}")).await;
         row.settled(2 * EXCHANGES).await;
     }
 }

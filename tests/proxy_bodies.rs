@@ -78,8 +78,7 @@ async fn a_body_over_the_limit_is_413() {
     drop(reader.try_send(request.bytes()).await);
     checks::rejected(&reader.answer().await, 413, "body_too_large");
     assert_eq!(upstream.connections(), 0);
-    wait_until("both are told", SOON, || gateway.access_lines().len() == 2).await;
-    assert!(gateway.access_lines().iter().all(|line| line["outcome"] == "rejected"));
+    assert!(gateway.all_access(2).await.iter().all(|line| line["outcome"] == "rejected"));
     checks::at_rest(&gateway).await;
 }
 

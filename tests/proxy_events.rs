@@ -22,7 +22,7 @@ async fn crlf_events_survive_every_cut() {
         checks::ends_same(client, call, &stream).await;
     }
     gateway.wait_metric("requests_total", &[("outcome", "completed")], cuts as f64).await;
-    for line in gateway.access_lines() {
+    for line in gateway.all_access(cuts).await {
         assert_eq!(
             (line["usage"]["prompt"].as_u64(), line["usage"]["completion"].as_u64()),
             (Some(7), Some(3))

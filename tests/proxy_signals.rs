@@ -22,7 +22,7 @@ async fn hangup_quit_and_user_signals_end_nothing() {
     assert_eq!(old.lines().count(), 1);
     for signal in ["HUP", "QUIT", "USR1"] {
         gateway.signal(signal);
-        wait_until(signal, SOON, || gateway.log().contains(&format!("SIG{signal}"))).await;
+        gateway.wait_log(&format!("SIG{signal}")).await;
     }
     call.chunk(event("2")).await;
     checks::ends_same(client, call, [event("1"), event("2")].concat().as_bytes()).await;

@@ -134,11 +134,17 @@ impl Gateway {
         found.expect("found above")
     }
 
+    /// Waits for so many access lines, and not one more: they are written behind the answer.
+    pub(crate) async fn all_access(&self, count: usize) -> Vec<Value> {
+        wait_until("all access lines", SOON, || self.access_lines().len() >= count).await;
+        let lines = self.access_lines();
+        assert_eq!(lines.len(), count, "one line an exchange");
+        lines
+    }
+
     /// Waits for the line of the only exchange so far.
     pub(crate) async fn only_access(&self) -> Value {
-        let line = self.wait_access("any", |_| true).await;
-        assert_eq!(self.access_lines().len(), 1, "one line an exchange");
-        line
+        self.all_access(1).await.remove(0)
     }
 
     /// Resident memory in KiB.
@@ -193,6 +199,11 @@ impl Gateway {
     /// What the gateway wrote to its log.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("stderr.log")).unwrap_or_default()
+    }
+
+    /// Waits until the log says so: it is written behind what happens.
+    pub(crate) async fn wait_log(&self, words: &str) {
+        wait_until(&format!("log: {words}"), SOON, || self.log().contains(words)).await;
     }
 }
 
