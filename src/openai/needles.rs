@@ -6,43 +6,28 @@
 
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
+use aho_corasick::AhoCorasick;
+
+/// The fields, in the order of their numbers in [`NEEDLES`].
+const FIELDS: [&str; 3] = ["\"usage\"", "\"finish_reason\"", "\"error\""];
+
+/// `error` also matters as a value: `{"object":"error", ...}`.
+const ERROR: usize = 2;
+
+/// One vectored pass over an event instead of one for each field. The fields are our own words, so
+/// building it cannot fail; without it every event is parsed.
+static NEEDLES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(FIELDS).ok());
 
 /// Whether `usage`, `finish_reason` or `error` may be there with a value.
 pub(super) fn any(data: &[u8]) -> bool {
-    let needles = &*NEEDLES;
-    is_set(&needles.finish_reason, data)
-        || is_set(&needles.usage, data)
-        // Also as a value: {"object":"error", ...}.
-        || needles.error.find_iter(data).any(|at| !is_null(&data[at + ERROR.len()..]))
-}
-
-fn is_set(key: &Finder<'_>, data: &[u8]) -> bool {
-    key.find_iter(data).any(|at| {
-        let after = &data[at + key.needle().len()..];
-        after.trim_ascii_start().starts_with(b":") && !is_null(after)
+    NEEDLES.as_ref().is_none_or(|needles| {
+        needles.find_iter(data).any(|found| {
+            let value = data[found.end()..].trim_ascii_start().strip_prefix(b":");
+            let is_null = value.is_some_and(|value| value.trim_ascii_start().starts_with(b"null"));
+            !is_null && (value.is_some() || found.pattern().as_usize() == ERROR)
+        })
     })
 }
-
-/// Whether `: null` follows.
-fn is_null(after: &[u8]) -> bool {
-    let value = after.trim_ascii_start().strip_prefix(b":");
-    value.is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
-}
-
-struct Needles {
-    usage: Finder<'static>,
-    finish_reason: Finder<'static>,
-    error: Finder<'static>,
-}
-
-const ERROR: &[u8] = b"\"error\"";
-
-static NEEDLES: LazyLock<Needles> = LazyLock::new(|| Needles {
-    usage: Finder::new(b"\"usage\""),
-    finish_reason: Finder::new(b"\"finish_reason\""),
-    error: Finder::new(ERROR),
-});
 
 #[cfg(test)]
 mod tests {

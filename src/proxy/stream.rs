@@ -71,15 +71,13 @@ impl Stream {
         end: bool,
         now: Instant,
     ) -> Result<Option<Bytes>, Broken> {
-        let out = match chunk {
-            Some(chunk) if is_mark(&chunk, HEARTBEAT) => self.heartbeat(chunk),
+        let (out, data) = match chunk {
+            Some(chunk) if is_mark(&chunk, HEARTBEAT) => (self.heartbeat(chunk), false),
             Some(chunk) if is_mark(&chunk, FAILURE) => return self.failure().map(Some),
             Some(chunk) => self.events(chunk, now),
-            None => None,
+            None => (None, false),
         };
-        if out.is_some() {
-            self.link.mark_out(now);
-        }
+        self.link.mark_chunk(now, data, out.is_some());
         Ok(if end { join(out, self.reframer.finish()) } else { out })
     }
 
@@ -98,7 +96,8 @@ impl Stream {
         Ok(self.dialect.error_event(rejection.code(), rejection.kind(), &rejection.message()))
     }
 
-    fn events(&mut self, chunk: Bytes, now: Instant) -> Option<Bytes> {
+    /// What goes out for upstream bytes, and whether a data event is among them.
+    fn events(&mut self, chunk: Bytes, now: Instant) -> (Option<Bytes>, bool) {
         let (mut data, mut token) = (false, false);
         let (observer, cuts_usage) = (&mut self.observer, self.cuts_usage);
         let out = self.reframer.filter(chunk, &mut |event: Event<'_>| {
@@ -108,13 +107,12 @@ impl Stream {
             if cuts_usage && noted.usage_only { Verdict::Cut } else { Verdict::Pass }
         });
         if data {
-            self.link.mark_data(now);
             self.first_event.get_or_insert(now);
         }
         if token {
             self.first_token.get_or_insert(now);
         }
-        out
+        (out, data)
     }
 }
 

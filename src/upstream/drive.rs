@@ -33,6 +33,9 @@ pub(super) struct Drive {
     cut: Option<CutSignal>,
     /// The last look for bytes found none.
     waited: bool,
+    /// A chunk has just been given out, and the rest of Pingora's loop has its turn: it is written
+    /// before anybody looks for more, which would be a look in vain after each token.
+    given: bool,
     /// The head of the answer has been read; whether it is an event stream.
     answered: Option<bool>,
     /// The response head has gone to the client.
@@ -53,6 +56,7 @@ impl Drive {
             timer: None,
             cut: None,
             waited: false,
+            given: false,
             answered: None,
             committed: false,
             beats: false,
@@ -99,6 +103,7 @@ impl Drive {
 
     /// A chunk has been given out.
     pub(super) fn pause(&mut self, now: Instant) {
+        self.given = true;
         self.paused.start(now);
     }
 
@@ -211,7 +216,7 @@ struct Read {
 impl Session {
     /// The next thing that happens to this attempt.
     pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        let Some(plan) = self.plan.clone() else { return Poll::Ready(Step::Failed(Failure::NotHttp)) };
+        let Some(plan) = &self.plan else { return Poll::Ready(Step::Failed(Failure::NotHttp)) };
         let mut reading = true;
         match &mut self.stage {
             Stage::Idle | Stage::Done => return Poll::Ready(Step::Failed(Failure::Disconnected)),
@@ -228,6 +233,10 @@ impl Session {
                     Poll::Pending => {}
                 }
             }
+            Stage::Body(_) if std::mem::take(&mut self.drive.given) => {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             Stage::Body(session) => {
                 reading = plan.credit.poll_free(cx).is_ready();
                 if reading {
@@ -240,7 +249,7 @@ impl Session {
                 }
             }
         }
-        self.drive.poll_due(&plan, reading, cx)
+        self.drive.poll_due(plan, reading, cx)
     }
 
     fn take_in(&mut self, read: Read) -> Step {

@@ -65,22 +65,24 @@ impl Link {
         self.read(&self.last_data)
     }
 
-    /// Notes a data event.
-    pub fn mark_data(&self, now: Instant) {
-        if self.last_data.load(Ordering::Relaxed) == 0 {
-            self.enter(Phase::Stream);
-        }
-        self.write(&self.last_data, now);
-    }
-
     /// When the client was last given something. Set by the filter, which may hold a chunk back.
     pub fn last_out(&self) -> Option<Instant> {
         self.read(&self.last_out)
     }
 
-    /// Notes that the client is given something.
-    pub fn mark_out(&self, now: Instant) {
-        self.write(&self.last_out, now);
+    /// Notes a chunk that went through the filter: whether it held a data event, and whether the client
+    /// is given something for it.
+    pub fn mark_chunk(&self, now: Instant, data: bool, out: bool) {
+        let now = self.since_epoch(now);
+        if data {
+            if self.last_data.load(Ordering::Relaxed) == 0 {
+                self.enter(Phase::Stream);
+            }
+            self.last_data.store(now, Ordering::Relaxed);
+        }
+        if out {
+            self.last_out.store(now, Ordering::Relaxed);
+        }
     }
 
     /// When the session let go of its connection.
@@ -122,7 +124,11 @@ impl Link {
     }
 
     fn write(&self, cell: &AtomicU64, now: Instant) {
+        cell.store(self.since_epoch(now), Ordering::Relaxed);
+    }
+
+    fn since_epoch(&self, now: Instant) -> u64 {
         let micros = now.saturating_duration_since(self.epoch).as_micros();
-        cell.store(u64::try_from(micros).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+        u64::try_from(micros).unwrap_or(u64::MAX).max(1)
     }
 }
