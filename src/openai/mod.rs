@@ -17,9 +17,11 @@ mod needles;
 mod observe;
 pub mod patch;
 mod places;
+mod pointers;
 pub mod request;
 
 pub use answer::{Failure, Seen, observe_unary, stopped_short};
 pub use dialects::Dialect;
 pub use observe::{Noted, Observer};
-pub use places::{Found, Places, Pointer, Pointers};
+pub use places::{Found, Places};
+pub use pointers::{Pointer, Pointers};

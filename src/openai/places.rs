@@ -10,112 +10,7 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-/// A JSON pointer (RFC 6901) that names a member, not the whole document.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Pointer(Vec<String>);
-
-impl Pointer {
-    /// Longest pointer in bytes.
-    pub const BYTES_MAX: usize = 256;
-    /// Most names in one pointer: well below the depth that a body may have.
-    pub const NAMES_MAX: usize = 16;
-
-    /// Reads `/a/b`, in which `~1` stands for `/` and `~0` for `~`; `None` where it is none, is the empty
-    /// one, or is longer than 256 bytes or 16 names.
-    pub fn parse(text: &str) -> Option<Self> {
-        let names: Vec<String> = text.strip_prefix('/')?.split('/').map(unescape).collect::<Option<_>>()?;
-        (text.len() <= Self::BYTES_MAX && names.len() <= Self::NAMES_MAX).then_some(Self(names))
-    }
-
-    /// Its names, from the outside in. Never empty.
-    pub fn names(&self) -> &[String] {
-        &self.0
-    }
-
-    /// Whether it leads to what `other` leads to, or into it.
-    pub fn is_within(&self, other: &Self) -> bool {
-        self.0.starts_with(&other.0)
-    }
-}
-
-/// RFC 6901, 4: a `~` that is not followed by 0 or 1 is an error.
-fn unescape(name: &str) -> Option<String> {
-    let mut parts = name.split('~');
-    let mut plain = parts.next()?.to_owned();
-    for part in parts {
-        plain.push(if part.starts_with('0') { '~' } else { '/' });
-        plain.push_str(part.strip_prefix(['0', '1'])?);
-    }
-    Some(plain)
-}
-
-/// Pointers to look for, all in one walk.
-#[derive(Debug, Clone)]
-pub struct Pointers {
-    pointers: Vec<Pointer>,
-    /// A tree of names; the first is the outermost object.
-    nodes: Vec<Node>,
-    /// The nodes that each pointer passes, the outermost object first.
-    trails: Vec<Vec<usize>>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Node {
-    children: Vec<Child>,
-}
-
-#[derive(Debug, Clone)]
-struct Child {
-    name: String,
-    /// The name as the index of an array: digits without a leading zero.
-    index: Option<usize>,
-    node: usize,
-}
-
-impl Default for Pointers {
-    fn default() -> Self {
-        Self { pointers: Vec::new(), nodes: vec![Node::default()], trails: Vec::new() }
-    }
-}
-
-impl Pointers {
-    /// Adds a pointer, unless it is there. Its number.
-    pub fn add(&mut self, pointer: Pointer) -> usize {
-        if let Some(number) = self.pointers.iter().position(|other| *other == pointer) {
-            return number;
-        }
-        let mut trail = vec![0];
-        let mut node = 0;
-        for name in &pointer.0 {
-            node = self.child(node, name);
-            trail.push(node);
-        }
-        self.pointers.push(pointer);
-        self.trails.push(trail);
-        self.pointers.len() - 1
-    }
-
-    fn child(&mut self, node: usize, name: &str) -> usize {
-        if let Some(child) = self.nodes[node].children.iter().find(|child| child.name == name) {
-            return child.node;
-        }
-        let index = name.parse().ok().filter(|index: &usize| index.to_string() == name);
-        let new = self.nodes.len();
-        self.nodes.push(Node::default());
-        self.nodes[node].children.push(Child { name: name.to_owned(), index, node: new });
-        new
-    }
-
-    /// The pointer that passes a node, cut off there.
-    fn spelt(&self, node: usize) -> String {
-        let trail = self.trails.iter().position(|trail| trail.contains(&node));
-        let names = trail.map_or(&[][..], |number| {
-            let depth = self.trails[number].iter().position(|&passed| passed == node).unwrap_or(0);
-            &self.pointers[number].0[..depth]
-        });
-        names.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
-    }
-}
+use super::pointers::Pointers;
 
 /// What a pointer leads to.
 #[derive(Debug, PartialEq, Eq)]
@@ -141,12 +36,12 @@ pub struct Places(Vec<Option<Range<usize>>>);
 impl Places {
     /// Where pointer `number` leads. `body` and `pointers` are those of the walk.
     pub fn find<'p>(&self, body: &[u8], pointers: &'p Pointers, number: usize) -> Found<'p> {
-        let trail = &pointers.trails[number];
+        let (trail, names) = pointers.trail(number);
         let known = trail.iter().take_while(|&&node| self.0[node].is_some()).count();
         let Some(innermost) = known.checked_sub(1).and_then(|last| self.0[trail[last]].clone()) else {
             return Found::Blocked;
         };
-        let names = &pointers.pointers[number].0[known - 1..];
+        let names = &names[known - 1..];
         match &body[innermost.clone()] {
             b"null" => Found::Nothing { within: innermost, names },
             _ if names.is_empty() => Found::Value(innermost),
@@ -172,7 +67,7 @@ pub(super) fn walk(
     depth: usize,
     pointers: &Pointers,
 ) -> Result<(Places, usize), Lost> {
-    let mut walk = Walk { json, pointers, spans: vec![None; pointers.nodes.len()] };
+    let mut walk = Walk { json, pointers, spans: vec![None; pointers.len()] };
     let end = walk.value(start, depth, 0)?;
     Ok((Places(walk.spans), end))
 }
@@ -186,7 +81,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// The value at `start`, which `node` stands for. Its end.
     fn value(&mut self, start: usize, room: usize, node: usize) -> Result<usize, Lost> {
-        let is_leaf = self.pointers.nodes[node].children.is_empty();
+        let is_leaf = self.pointers.is_leaf(node);
         let end = match self.json.get(start) {
             Some(b'{' | b'[') if room == 0 => return Err(Lost::TooDeep),
             Some(b'{') if !is_leaf => self.object(start, room - 1, node)?,
@@ -215,8 +110,7 @@ impl Walk<'_> {
         let mut at = past_space(self.json, start + 1);
         let mut index = 0;
         while self.json.get(at).is_some_and(|byte| *byte != b']') {
-            let children = &self.pointers.nodes[node].children;
-            let child = children.iter().find(|child| child.index == Some(index)).map(|child| child.node);
+            let child = self.pointers.indexed(node, index);
             at = self.child_value(at, room, child)?;
             at = past_mark(self.json, at, b',');
             index += 1;
@@ -240,8 +134,7 @@ impl Walk<'_> {
             decoded = serde_json::from_slice(quoted).ok()?;
             plain = decoded.as_bytes();
         }
-        let children = &self.pointers.nodes[node].children;
-        children.iter().find(|child| child.name.as_bytes() == plain).map(|child| child.node)
+        self.pointers.named(node, plain)
     }
 }
 
@@ -298,6 +191,7 @@ fn string_len(json: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Pointer;
     use super::*;
 
     fn pointer(text: &str) -> Pointer {
@@ -314,31 +208,6 @@ mod tests {
             Found::Blocked => "blocked".to_owned(),
         };
         Ok(numbers.into_iter().map(told).collect())
-    }
-
-    #[test]
-    fn pointers_are_read_with_their_escapes() {
-        for (text, want) in [
-            ("/a", Some(vec!["a"])),
-            ("/a/b~1c/~0d", Some(vec!["a", "b/c", "~d"])),
-            ("/~01", Some(vec!["~1"])),
-            ("/", Some(vec![""])),
-            ("", None),
-            ("a", None),
-            ("/~", None),
-            ("/~2", None),
-            ("/a~", None),
-        ] {
-            let names = Pointer::parse(text);
-            assert_eq!(
-                names.as_ref().map(|names| names.names().to_vec()),
-                want.map(|names| names.iter().map(ToString::to_string).collect()),
-                "{text}"
-            );
-        }
-        assert!(Pointer::parse(&"/a".repeat(17)).is_none());
-        assert!(Pointer::parse(&format!("/{}", "a".repeat(256))).is_none());
-        assert!(pointer("/a/b").is_within(&pointer("/a")) && !pointer("/ab").is_within(&pointer("/a")));
     }
 
     #[test]

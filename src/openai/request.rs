@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 
 use super::lax;
 use super::members::{Members, span};
-use super::places::{Lost, Places, Pointers, walk};
+use super::places::{Lost, Places, walk};
+use super::pointers::Pointers;
 
 /// Deepest nesting of a body, its outermost object being 1: far beyond any real request, far below
 /// where engines' parsers give up.
@@ -220,7 +221,7 @@ fn short_string(text: &str, value: &RawValue) -> Option<Text> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::places::{Found, Pointer};
+    use super::super::{Found, Pointer};
     use super::*;
 
     fn peek(body: &[u8]) -> Result<Peek, Invalid> {

@@ -128,10 +128,8 @@ async fn edit(
     body: &mut Body,
 ) -> Result<(), Rejection> {
     let mut edits = Edits::default();
-    let is_asked = route.include_usage
-        && exchange.request.streaming
-        && Dialect::of(&exchange.request.path).has_stream_options();
-    exchange.request.usage_is_ours = is_asked && patch::ask_for_usage(&mut edits, peek);
+    // Where the client had not asked, the frame is ours, and is cut out again.
+    exchange.request.usage_is_ours = wants_usage(route, exchange) && patch::ask_for_usage(&mut edits, peek);
     let alias = peek.model.as_ref().and_then(|model| Some((model, route.aliases.get(&model.value)?)));
     if let Some((model, alias)) = alias {
         edits.replace(model.span.clone(), &alias.as_str().into());
@@ -207,6 +205,12 @@ fn is_opaque(session: &Session, body: &[u8]) -> bool {
     let vague: [&[u8]; 2] = [b"application/x-www-form-urlencoded", b"text/plain"];
     let is_vague = vague.iter().any(|prefix| kind.starts_with(prefix));
     !(is_vague && body.trim_ascii_start().starts_with(b"{"))
+}
+
+/// Whether the usage of this request is to be asked for: it streams, and its endpoint knows the option.
+fn wants_usage(route: &Route, exchange: &Exchange) -> bool {
+    let request = &exchange.request;
+    route.include_usage && request.streaming && Dialect::of(&request.path).has_stream_options()
 }
 
 fn fixed_reply(fixed: &Fixed) -> Reply {

@@ -72,12 +72,12 @@ pub(super) fn patterns(raw: &Field<Entries<String>>, at: &At<'_>) -> Vec<(Header
 }
 
 /// The entries of a map that have a text, and where they stand.
-fn entries<'r, 't>(raw: &'r Field<Entries<String>>, at: &At<'t>) -> Vec<(&'r str, &'r str, At<'t>)> {
+fn entries<'r, 't>(raw: &'r Field<Entries<impl AsRef<str>>>, at: &At<'t>) -> Vec<(&'r str, &'r str, At<'t>)> {
     let Some(entries) = raw.get() else { return Vec::new() };
     let mut found = Vec::new();
     for ((name, value), at) in entries.0.iter().zip(at.children()) {
         match value {
-            Field::Set(value) => found.push((name.as_str(), value.as_str(), at)),
+            Field::Set(value) => found.push((name.as_str(), value.as_ref(), at)),
             Field::Absent => at.problem("has no value", "write one, or leave it out"),
             Field::Wrong => {}
         }
