@@ -32,16 +32,17 @@ pub fn by_head(routes: &[Arc<Route>], path: &str, method: &str, headers: &Header
     if on_path.is_empty() {
         return ByHead::Unknown;
     }
-    let mut candidates: Vec<&Arc<Route>> = on_path.clone();
-    candidates.retain(|route| methods(route).contains(&method));
-    if candidates.is_empty() {
-        return ByHead::OtherMethod { allow: allow(&on_path) };
+    let takes_method = |route: &&Arc<Route>| methods(route).contains(&method);
+    let of_method = on_path.iter().copied().filter(takes_method);
+    let candidates: Vec<Arc<Route>> =
+        of_method.filter(|route| has_headers(route, headers)).map(Arc::clone).collect();
+    if !candidates.is_empty() {
+        ByHead::Candidates(candidates)
+    } else if on_path.iter().any(takes_method) {
+        ByHead::OtherHeaders
+    } else {
+        ByHead::OtherMethod { allow: allow(&on_path) }
     }
-    candidates.retain(|route| has_headers(route, headers));
-    if candidates.is_empty() {
-        return ByHead::OtherHeaders;
-    }
-    ByHead::Candidates(candidates.into_iter().map(Arc::clone).collect())
 }
 
 /// The first candidate that serves `model`. A route without a model pattern serves any.
