@@ -12,6 +12,13 @@ use crate::outcome::Outcome;
 pub enum Rejection {
     /// No route has this path.
     NotFound,
+    /// The path and the method are known, but no route takes what the headers say.
+    NoRoute,
+    /// There is no session id, and the configuration wants one.
+    MissingSession {
+        /// The places where it was looked for.
+        places: String,
+    },
     /// The path is known, the method is not; `allow` is the value of the `Allow` header.
     MethodNotAllowed {
         /// The methods that would do.
@@ -88,8 +95,8 @@ impl Rejection {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {
-            Self::InvalidRequest { .. } => 400,
-            Self::NotFound | Self::ModelNotFound { .. } => 404,
+            Self::InvalidRequest { .. } | Self::MissingSession { .. } => 400,
+            Self::NotFound | Self::NoRoute | Self::ModelNotFound { .. } => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::RequestTimeout | Self::HeadTimeout => 408,
             Self::BodyTooLarge { .. } => 413,
@@ -114,7 +121,8 @@ impl Rejection {
     /// `error.code`: the stable word that programs read.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NotFound => "not_found",
+            Self::NotFound | Self::NoRoute => "not_found",
+            Self::MissingSession { .. } => "missing_session",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::ModelNotFound { .. } => "model_not_found",
             Self::InvalidRequest { .. }
@@ -160,6 +168,12 @@ impl Rejection {
     pub fn message(&self) -> String {
         match self {
             Self::NotFound => "there is no such path here".into(),
+            Self::NoRoute => "no route on this path takes the headers of this request".into(),
+            Self::MissingSession { places } => {
+                format!(
+                    "the request has no session id: send one of up to 256 visible ASCII characters in {places}"
+                )
+            }
             Self::MethodNotAllowed { allow } => format!("this path takes {allow}"),
             Self::ModelNotFound { model: Some(model) } => format!("the model `{model}` is not served here"),
             Self::ModelNotFound { model: None } => {
@@ -215,12 +229,14 @@ mod tests {
 
     #[test]
     fn every_rejection_has_its_status_and_code() {
-        let table: [(Rejection, u16, &str, &str); 25] = [
+        let table: [(Rejection, u16, &str, &str); 27] = [
             (Rejection::HeadTooLarge, 431, "invalid_request", INVALID),
             (Rejection::UriTooLong, 414, "invalid_request", INVALID),
             (Rejection::HeadTimeout, 408, "request_timeout", TIMEOUT),
             (Rejection::CodingNotImplemented, 501, "invalid_request", INVALID),
             (Rejection::NotFound, 404, "not_found", INVALID),
+            (Rejection::NoRoute, 404, "not_found", INVALID),
+            (Rejection::MissingSession { places: "a".into() }, 400, "missing_session", INVALID),
             (Rejection::MethodNotAllowed { allow: "GET".into() }, 405, "method_not_allowed", INVALID),
             (Rejection::ModelNotFound { model: None }, 404, "model_not_found", INVALID),
             (Rejection::invalid("x", None), 400, "invalid_request", INVALID),

@@ -1,4 +1,4 @@
-//! Which route a request takes: by raw path and method before its body is read, by model after.
+//! Which route a request takes: by raw path, method and headers before its body is read, by model after.
 //!
 //! Default-deny: a path that no route names reaches no backend. Paths are compared as the client
 //! wrote them, byte for byte; nothing is decoded or normalised, so that no two readings of one path
@@ -6,37 +6,42 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
+
 use crate::config::Route;
 
 /// What the head of a request alone decides.
 #[derive(Debug)]
 pub enum ByHead {
-    /// These routes have the path and take the method, in the order of the file. Never empty.
+    /// These routes have the path and take the method and the headers, in the order of the file. Never empty.
     Candidates(Vec<Arc<Route>>),
     /// The path is known; `allow` lists the methods it takes.
     OtherMethod {
         /// Value of the `Allow` header.
         allow: String,
     },
+    /// The path is known and takes the method, but no route takes the headers.
+    OtherHeaders,
     /// No route has the path.
     Unknown,
 }
 
-/// Finds the routes for a raw path (without the query) and a method.
-pub fn by_head(routes: &[Arc<Route>], path: &str, method: &str) -> ByHead {
+/// Finds the routes for a raw path (without the query), a method and headers.
+pub fn by_head(routes: &[Arc<Route>], path: &str, method: &str, headers: &HeaderMap) -> ByHead {
     let on_path: Vec<&Arc<Route>> = routes.iter().filter(|route| has_path(route, path)).collect();
     if on_path.is_empty() {
         return ByHead::Unknown;
     }
-    let candidates: Vec<Arc<Route>> = on_path
-        .iter()
-        .filter(|route| methods(route).contains(&method))
-        .map(|route| Arc::clone(route))
-        .collect();
-    if candidates.is_empty() {
-        ByHead::OtherMethod { allow: allow(&on_path) }
-    } else {
+    let takes_method = |route: &&Arc<Route>| methods(route).contains(&method);
+    let of_method = on_path.iter().copied().filter(takes_method);
+    let candidates: Vec<Arc<Route>> =
+        of_method.filter(|route| has_headers(route, headers)).map(Arc::clone).collect();
+    if !candidates.is_empty() {
         ByHead::Candidates(candidates)
+    } else if on_path.iter().any(takes_method) {
+        ByHead::OtherHeaders
+    } else {
+        ByHead::OtherMethod { allow: allow(&on_path) }
     }
 }
 
@@ -53,8 +58,8 @@ pub fn by_model<'a>(candidates: &'a [Arc<Route>], model: Option<&str>) -> Option
 ///
 /// Linear in practice and never worse than `pattern * text`: on a mismatch only the last `*` is
 /// given one more character.
-pub fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+pub fn glob(pattern: &str, text: impl AsRef<[u8]>) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_ref());
     let (mut at, mut in_text) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while in_text < text.len() {
@@ -83,6 +88,11 @@ fn has_path(route: &Route, path: &str) -> bool {
             .and_then(|rest| rest.strip_prefix('/'))
             .is_some_and(|segment| !segment.is_empty() && !segment.contains('/') && plain(segment)),
     })
+}
+
+/// Whether each pattern matches a line of its header. A line is compared whole: no commas are read.
+fn has_headers(route: &Route, headers: &HeaderMap) -> bool {
+    route.headers.iter().all(|(name, pattern)| headers.get_all(name).iter().any(|line| glob(pattern, line)))
 }
 
 /// A segment that every reader takes for the same one: no dot segment, nothing percent-encoded.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::cluster::{Backend, Cluster};
 use crate::config::{Action, Config, Route, Server};
+use crate::session_map::SessionMap;
 
 /// A configuration with everything built that an exchange needs.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Snapshot {
     pub routes: Vec<Arc<Route>>,
     /// In the order of the file; [`Action::Proxy`] is an index into it.
     pub clusters: Vec<Arc<Cluster>>,
+    /// Where session ids are read and put.
+    pub session: SessionMap,
 }
 
 impl Snapshot {
@@ -39,6 +42,7 @@ impl Snapshot {
             server: config.server,
             routes: config.routes.into_iter().map(Arc::new).collect(),
             clusters,
+            session: config.session,
         })
     }
 

@@ -92,7 +92,6 @@ fn the_accepted_but_inactive_settings_are_these() {
             "clusters.qwen.queue",
             "clusters.qwen.retry.budget",
             "clusters.qwen.retry.floor",
-            "session.from",
         ]
     );
     assert!(full.warnings.is_empty(), "{:?}", full.warnings);

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that are pure: no Pingora, no tokio, no clock, no log, no files.
-const CORE: [&str; 13] = [
+const CORE: [&str; 15] = [
     "cluster",
     "deadline",
     "failure",
+    "header_rules",
     "ledger",
     "openai",
     "outcome",
@@ -17,6 +18,7 @@ const CORE: [&str; 13] = [
     "request_id",
     "retry",
     "route",
+    "session_map",
     "snapshot",
     "sse",
     "usage",

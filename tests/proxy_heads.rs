@@ -158,3 +158,44 @@ async fn a_refusal_by_the_head_says_no_100() {
     }
     assert_eq!(upstream.connections(), 0);
 }
+
+/// H17: a refused client that sends its body all the same is not taken for the next request.
+#[tokio::test]
+async fn a_body_after_a_refused_expectation_is_no_request() {
+    let (gateway, upstream) = one_engine(as_is).await;
+    let smuggled = Request::bare("GET", "/v1/smuggled").bytes();
+    for (path, length, status) in [(CHAT_PATH, 40 * 1024 * 1024, 413), ("/nowhere", smuggled.len(), 404)] {
+        let mut client = gateway.client().await;
+        client
+            .send(format!(
+                "POST {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n"
+            ))
+            .await;
+        assert_eq!(client.answer().await.status(), status);
+        // The gateway may have closed.
+        drop(client.try_send(&smuggled).await);
+        client.closed().await;
+        assert_eq!(client.raw(), b"", "one answer for one request");
+    }
+    assert!(gateway.all_access(2).await.iter().all(|line| line["path"] != "/v1/smuggled"));
+    assert_eq!(upstream.connections(), 0);
+}
+
+/// H20: a target is relayed whole up to `uri_bytes`, and one byte more is 414.
+#[tokio::test]
+async fn a_long_target_is_relayed_whole_or_414() {
+    let (gateway, mut upstream) = one_engine(as_is).await;
+    let target = |bytes: usize| format!("{CHAT_PATH}?q={}", "x".repeat(bytes - CHAT_PATH.len() - 3));
+    for bytes in [8 * 1024 - 1, 8 * 1024] {
+        let asked = relayed(&gateway, &mut upstream, &Request::post(&target(bytes), CHAT_UNARY)).await;
+        assert_eq!(asked.head.line, format!("POST {} HTTP/1.1", target(bytes)));
+    }
+    for bytes in [8 * 1024 + 1, 20 * 1024, 64 * 1024] {
+        let mut client = gateway.client().await;
+        // The gateway may answer and close before it has taken all.
+        drop(client.try_send(Request::post(&target(bytes), CHAT_UNARY).bytes()).await);
+        checks::rejected(&client.answer().await, 414, "invalid_request");
+    }
+    upstream.assert_not_asked();
+    assert!(gateway.all_access(5).await.iter().all(|line| line["attempts"].as_u64() <= Some(1)));
+}

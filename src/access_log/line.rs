@@ -47,6 +47,8 @@ pub struct Line {
     pub streaming: bool,
     /// The client's model name.
     pub model: Option<String>,
+    /// The place that its session id came from; never the id.
+    pub session: Option<Arc<str>>,
     /// Arrival to first data event.
     pub first_event: Option<Duration>,
     /// Arrival to first token.
@@ -99,6 +101,7 @@ impl Line {
             ("error", json!(self.error)),
             ("streaming", json!(self.streaming)),
             ("model", json!(self.model.as_deref().map(short))),
+            ("session", json!(self.session.as_deref())),
             ("first_event_ms", json!(millis(self.first_event))),
             ("first_token_ms", json!(millis(self.first_token))),
             ("total_ms", json!(millis(Some(self.total)))),
@@ -197,6 +200,7 @@ mod tests {
             error: None,
             streaming: true,
             model: Some("evil\" outcome=completed\nmodel".into()),
+            session: Some("header:X-Session-Id".into()),
             first_event: Some(Duration::from_micros(1_500)),
             first_token: None,
             total: Duration::from_millis(20),

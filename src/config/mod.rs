@@ -31,11 +31,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::HeaderName;
+
 pub use environment::Environment;
 pub use error::{Problem, Problems};
 pub use file::load;
 pub use place::Inactive;
 pub use schema::schema_json;
+
+use crate::header_rules::Rules;
+use crate::session_map::SessionMap;
 
 /// A configuration that may be put in force, and what there is to say about it.
 #[derive(Debug, Clone)]
@@ -86,6 +91,8 @@ pub struct Config {
     pub clusters: Vec<Cluster>,
     /// Routes, in the order of the file: the first that matches wins.
     pub routes: Vec<Route>,
+    /// Where session ids are read and put.
+    pub session: SessionMap,
     /// Simulated engines to start inside this process.
     pub sim: Vec<crate::sim::Settings>,
 }
@@ -239,6 +246,8 @@ pub struct Cluster {
     pub attempts: u32,
     /// What becomes of the client's credentials.
     pub auth: Auth,
+    /// What is removed from and set in the head that goes to a backend.
+    pub headers: Rules,
     /// How long an idle upstream connection is kept.
     pub keepalive: Duration,
 }
@@ -293,6 +302,8 @@ pub struct Route {
     pub model: Option<String>,
     /// Methods in upper case; empty = the default of GET and POST.
     pub methods: Vec<String>,
+    /// Headers and globs on their values: each must match a line of the request.
+    pub headers: Vec<(HeaderName, String)>,
     /// What the route does.
     pub action: Action,
     /// What `GET /v1/models` lists for this route.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::session_map::{Kind, Place};
 
 const ENVIRONMENT: Environment = Environment { cores: 4, memory_bytes: 8 << 30 };
 const SMALLEST: &str = include_str!("../../tests/config/valid/smallest.yaml");
@@ -21,7 +22,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
 
 #[test]
 fn the_smallest_file_gets_every_default() {
-    let Config { server, log, clusters, routes, sim } = loaded(SMALLEST).config;
+    let Config { server, log, clusters, routes, session, sim } = loaded(SMALLEST).config;
     assert_eq!(server.listen, ["127.0.0.1:0".parse().unwrap()]);
     assert_eq!(server.admin, "127.0.0.1:9090".parse().unwrap());
     assert_eq!((server.threads, server.pool_max_idle), (4, 1024));
@@ -69,6 +70,39 @@ fn the_smallest_file_gets_every_default() {
     };
     assert_eq!(route.timeouts, timeouts);
     assert!(sim.is_empty());
+
+    let texts: Vec<&str> = session.from.iter().map(|place| &*place.text).collect();
+    assert_eq!(texts, ["header:X-Session-Id", "cookie:session_id", "body:/session_id"]);
+    assert!(session.to.is_empty() && !session.required);
+    assert!(cluster.headers.set.is_empty() && cluster.headers.remove.is_empty() && route.headers.is_empty());
+}
+
+#[test]
+fn sessions_and_headers_are_read() {
+    let loaded = loaded(include_str!("../../tests/config/valid/sessions.yaml"));
+    let Config { clusters, routes, session, .. } = &loaded.config;
+    let kinds = |places: &[Place]| places.iter().map(|place| place.kind.clone()).collect::<Vec<_>>();
+    let header = |name: &'static str| Kind::Header(HeaderName::from_static(name));
+    assert_eq!(kinds(&session.from), [header("x-session-id"), Kind::Cookie("Sid".into()), Kind::Body(0)]);
+    assert_eq!(
+        kinds(&session.to),
+        [header("x-session-id"), Kind::Cookie("sid".into()), Kind::Body(1), Kind::Body(2)]
+    );
+    assert!(session.required);
+    let rules = &clusters[0].headers;
+    assert_eq!(rules.remove, ["cookie", "x-debug"]);
+    assert_eq!(rules.set.len(), 2);
+    assert_eq!((rules.set[1].0.as_str(), rules.set[1].1.as_bytes()), ("x-token", &b"s3cret"[..]));
+    assert!(!format!("{loaded:?}").contains("s3cret"), "a set value may be a secret");
+    let patterns = [
+        (HeaderName::from_static("x-team"), "a*".to_owned()),
+        (HeaderName::from_static("host"), "*".to_owned()),
+    ];
+    assert_eq!(routes[0].headers, patterns);
+    assert!(
+        loaded.warnings.iter().all(|warning| !warning.path.starts_with("routes")),
+        "the second route is reached"
+    );
 }
 
 fn seconds(n: u64) -> Duration {

@@ -100,6 +100,15 @@ fn is_number(value: &[u8]) -> bool {
     (1..=19).contains(&value.len()) && value.iter().all(u8::is_ascii_digit)
 }
 
+/// Which part of a head is to blame for its size. The target may not have come whole.
+pub(super) fn too_large(head: &[u8], limits: &Limits) -> Rejection {
+    let mut words = head.split(|byte| matches!(byte, b' ' | b'\r'));
+    match words.nth(1) {
+        Some(target) if target.len() > limits.uri_bytes => Rejection::UriTooLong,
+        _ => Rejection::HeadTooLarge,
+    }
+}
+
 fn bad(message: &'static str) -> Rejection {
     Rejection::invalid(message, None)
 }
@@ -162,5 +171,18 @@ mod tests {
         }
         assert_eq!(end(&head[..26], 0), Ok(None));
         assert!(end(b"GET / HTTP/1.1\nHost: x\n\n", 0).is_err());
+    }
+
+    #[test]
+    fn a_head_is_too_large_by_its_target_or_its_lines() {
+        let long = "a".repeat(LIMITS.uri_bytes + 1);
+        for (head, rejection) in [
+            (format!("GET /{long}"), Rejection::UriTooLong),
+            (format!("GET /{long} HTTP/1.1\r\nHost: x"), Rejection::UriTooLong),
+            (format!("GET / HTTP/1.1\r\nx: {long}"), Rejection::HeadTooLarge),
+            (long, Rejection::HeadTooLarge),
+        ] {
+            assert_eq!(too_large(head.as_bytes(), &LIMITS), rejection);
+        }
     }
 }

@@ -104,12 +104,12 @@ fn judge(bytes: &mut BytesMut, scanned: &mut usize, limits: &Limits) -> Option<H
     }
     match head::end(bytes, *scanned) {
         Err(rejection) => Some(Head::Bad(rejection)),
-        Ok(Some(end)) if end > limits.header_bytes => Some(Head::Bad(Rejection::HeadTooLarge)),
+        Ok(Some(end)) if end > limits.header_bytes => Some(Head::Bad(head::too_large(bytes, limits))),
         Ok(Some(end)) => Some(match head::check(&bytes[..end], limits) {
             Ok(()) => Head::Whole(std::mem::take(bytes)),
             Err(rejection) => Head::Bad(rejection),
         }),
-        Ok(None) if bytes.len() > limits.header_bytes => Some(Head::Bad(Rejection::HeadTooLarge)),
+        Ok(None) if bytes.len() > limits.header_bytes => Some(Head::Bad(head::too_large(bytes, limits))),
         Ok(None) => {
             *scanned = bytes.len();
             None

@@ -8,12 +8,13 @@
 
 use std::ops::Range;
 
-use memchr::memchr2;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::lax;
 use super::members::{Members, span};
+use super::places::{Lost, Places, walk};
+use super::pointers::Pointers;
 
 /// Deepest nesting of a body, its outermost object being 1: far beyond any real request, far below
 /// where engines' parsers give up.
@@ -44,8 +45,8 @@ pub struct Peek {
     pub n: Option<u64>,
     /// `user`, absent where it is no string or longer than 256 characters.
     pub user: Option<Text>,
-    /// `session_id`, read like `user`.
-    pub session_id: Option<Text>,
+    /// Where the wanted pointers lead.
+    pub places: Places,
 }
 
 /// A string in a body and where it stands.
@@ -75,6 +76,12 @@ pub enum Invalid {
         /// Its name.
         field: &'static str,
     },
+    /// The same of a field that a JSON pointer names.
+    #[error("the field {pointer} stands more than once")]
+    Twice {
+        /// The pointer.
+        pointer: String,
+    },
     /// It is nested too deep.
     #[error("the body is nested deeper than {DEPTH_MAX} levels")]
     TooDeep,
@@ -93,27 +100,30 @@ impl Invalid {
     pub fn field(&self) -> Option<&'static str> {
         match self {
             Self::Duplicate { field } | Self::Type { field, .. } => Some(field),
-            Self::NotJson { .. } | Self::NotObject | Self::TooDeep => None,
+            Self::NotJson { .. } | Self::NotObject | Self::Twice { .. } | Self::TooDeep => None,
         }
     }
 }
 
-/// Reads a request body in one pass, with no allocation but the kept strings.
+/// Reads a request body, and where in it `wanted` leads: one parse for the form and the fields, one
+/// walk from string to string for the depth and the pointers.
 ///
 /// A field that is `null` counts as absent.
 ///
 /// # Errors
 /// [`Invalid`] where the body is no JSON object, is nested deeper than 64, or has a field of the
 /// wrong type or twice among those acted on.
-pub fn peek(body: &[u8]) -> Result<Peek, Invalid> {
+pub fn peek(body: &[u8], wanted: &Pointers) -> Result<Peek, Invalid> {
     let text = object_text(body)?;
     let members = members(text, NAMES)?;
-    if !depth_within(body, DEPTH_MAX) {
-        return Err(Invalid::TooDeep);
-    }
-    let [model, stream, options, max, max_completion, n, user, session_id] = members;
+    let start = body.len() - body.trim_ascii_start().len();
+    let (places, end) = walk(body, start, DEPTH_MAX, wanted).map_err(|lost| match lost {
+        Lost::TooDeep => Invalid::TooDeep,
+        Lost::Twice(pointer) => Invalid::Twice { pointer },
+    })?;
+    let [model, stream, options, max, max_completion, n, user] = members;
     let mut peek = Peek {
-        object: body.len() - body.trim_ascii_start().len()..body.trim_ascii_end().len(),
+        object: start..end,
         model: model_name(text, model)?,
         stream: flag(stream, "stream")?,
         stream_options: options.map(|value| span(text, value)),
@@ -123,7 +133,7 @@ pub fn peek(body: &[u8]) -> Result<Peek, Invalid> {
         max_completion_tokens: limit(max_completion, "max_completion_tokens")?,
         n: lax::count(n),
         user: user.and_then(|value| short_string(text, value)),
-        session_id: session_id.and_then(|value| short_string(text, value)),
+        places,
     };
     if let Some(options) = not_null(options) {
         if !options.get().starts_with('{') {
@@ -136,25 +146,9 @@ pub fn peek(body: &[u8]) -> Result<Peek, Invalid> {
     Ok(peek)
 }
 
-/// The string at a path of member names, such as `["session_params", "session_id"]`; `None` where
-/// there is none, where a name of the path stands twice, or where it is longer than 256 characters.
-pub fn find_text(body: &[u8], path: &[&str]) -> Option<Text> {
-    let text = std::str::from_utf8(body).ok()?;
-    let (last, parents) = path.split_last()?;
-    let member = |object: &'_ str, name: &str| {
-        let members = Members::read(object, [name]).ok()?;
-        members.values[0].filter(|_| members.twice.is_none()).map(|value| span(text, value))
-    };
-    let mut object = text;
-    for name in parents {
-        object = &text[member(object, name)?];
-    }
-    let value = &text[member(object, last)?];
-    short_string(text, serde_json::from_str(value).ok()?)
-}
-
-const NAMES: [&str; 8] =
-    ["model", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n", "user", "session_id"];
+/// Members that are acted on, whatever the configuration says.
+pub const NAMES: [&str; 7] =
+    ["model", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n", "user"];
 
 /// The body as text that begins with `{`.
 fn object_text(body: &[u8]) -> Result<&str, Invalid> {
@@ -225,39 +219,14 @@ fn short_string(text: &str, value: &RawValue) -> Option<Text> {
     short.then(|| Text { value: decoded, span: span(text, value) })
 }
 
-/// Whether valid JSON is nested at most `max` deep.
-fn depth_within(json: &[u8], max: usize) -> bool {
-    let mut depth = 0;
-    let mut at = 0;
-    while let Some(&byte) = json.get(at) {
-        at += 1;
-        match byte {
-            b'"' => at += string_len(&json[at..]),
-            b'{' | b'[' if depth == max => return false,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-    }
-    true
-}
-
-/// Length of a string after its opening quote, the closing one included.
-fn string_len(json: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(hit) = memchr2(b'"', b'\\', &json[at..]) {
-        at += hit + 1;
-        if json[at - 1] == b'"' {
-            return at;
-        }
-        at += 1;
-    }
-    json.len()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{Found, Pointer};
     use super::*;
+
+    fn peek(body: &[u8]) -> Result<Peek, Invalid> {
+        super::peek(body, &Pointers::default())
+    }
 
     fn refused(body: &str) -> String {
         peek(body.as_bytes()).expect_err(body).to_string()
@@ -266,7 +235,7 @@ mod tests {
     #[test]
     fn the_fields_are_read_with_their_places() {
         let body = r#" {"mod\u0065l": "m\u00e9", "stream":true, "stream_options": {"include_usage" : true},
-            "max_tokens": 1e2, "max_completion_tokens":7, "n":2, "user":"u", "session_id":null,
+            "max_tokens": 1e2, "max_completion_tokens":7, "n":2, "user":"u",
             "messages":[{"content":"\ud83d \"model\": 3"}], "seed": 9007199254740993} "#;
         let peek = peek(body.as_bytes()).expect("valid");
         let model = peek.model.expect("a model");
@@ -276,7 +245,7 @@ mod tests {
         assert_eq!(peek.include_usage_span.map(|span| &body[span]), Some("true"));
         assert_eq!((peek.max_tokens, peek.max_completion_tokens, peek.n), (Some(100), Some(7), Some(2)));
         assert_eq!(peek.user.map(|user| user.value), Some("u".to_owned()));
-        assert_eq!((peek.session_id, &body[peek.object]), (None, body.trim()));
+        assert_eq!(&body[peek.object], body.trim());
     }
 
     #[test]
@@ -344,21 +313,20 @@ mod tests {
     #[test]
     fn long_names_are_cut_and_long_identities_ignored() {
         let long = "é".repeat(300);
-        let body =
-            format!(r#"{{"model":"{long}","user":"{long}","max_tokens":-1,"session_id":7,"\ud800":1}}"#);
+        let body = format!(r#"{{"model":"{long}","user":"{long}","max_tokens":-1,"\ud800":1}}"#);
         let peek = peek(body.as_bytes()).expect("valid");
         assert_eq!(peek.model.map(|model| model.value.chars().count()), Some(256));
-        assert_eq!((peek.user, peek.session_id, peek.max_tokens), (None, None, None));
+        assert_eq!((peek.user, peek.max_tokens), (None, None));
     }
 
     #[test]
-    fn text_is_found_by_its_path() {
-        let body = br#"{"a":{"b":"x"},"c":"y","d":"1","d":"2"}"#;
-        let found = |path: &[&str]| find_text(body, path).map(|text| (text.value, text.span));
-        assert_eq!(found(&["a", "b"]), Some(("x".to_owned(), 10..13)));
-        assert_eq!(found(&["c"]), Some(("y".to_owned(), 19..22)));
-        for none in [&["d"][..], &["a"], &["a", "x"], &["c", "b"], &[]] {
-            assert_eq!(found(none), None, "{none:?}");
-        }
+    fn a_pointer_is_followed_and_may_not_be_ambiguous() {
+        let mut wanted = Pointers::default();
+        let number = wanted.add(Pointer::parse("/a/id").expect("a pointer"));
+        let body = br#" {"model":"m","a":{"id":"x"}}"#;
+        let places = super::peek(body, &wanted).expect("valid").places;
+        assert_eq!(places.find(body, &wanted, number), Found::Value(24..27));
+        let twice = super::peek(br#"{"a":{"id":"x","\u0069d":"y"}}"#, &wanted).expect_err("twice");
+        assert_eq!(twice.to_string(), "the field /a/id stands more than once");
     }
 }

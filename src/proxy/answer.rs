@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::stream::Stream;
 use crate::openai;
+use crate::session_map::Mention;
 use crate::usage::{Source, Usage};
 
 /// Most bytes of a JSON answer that are kept to read its usage; a longer one passes unobserved.
@@ -32,6 +33,8 @@ pub(super) struct Answer {
     pub(super) bytes: u64,
     /// The engine's own request id.
     pub(super) upstream_id: Option<String>,
+    /// Set while a refusal is searched for the word "session".
+    pub(super) mention: Option<Mention>,
     /// What a JSON answer said.
     unary: Option<openai::Seen>,
 }

@@ -18,6 +18,7 @@ use crate::drain::Working;
 use crate::edge::Client;
 use crate::outcome::{Outcome, Phase};
 use crate::rejection::Rejection;
+use crate::session_map::Session;
 use crate::snapshot::Snapshot;
 use crate::upstream::{Body, Link, Plan};
 
@@ -44,6 +45,8 @@ pub(super) struct Request {
     pub(super) streaming: bool,
     /// Usage was asked for by us: the client does not expect its frame.
     pub(super) usage_is_ours: bool,
+    /// Its session.
+    pub(super) session: Session,
     /// The whole body, until no attempt can need it.
     pub(super) body: Option<Body>,
 }
@@ -203,6 +206,7 @@ impl Exchange {
             error: self.ending.code,
             streaming: self.answer.is_stream(),
             model: self.request.model.take(),
+            session: self.request.session.source(&self.snapshot.session).map(|place| Arc::clone(&place.text)),
             first_event: self.answer.first_event().map(since),
             first_token: self.answer.first_token().map(since),
             total: since(now),

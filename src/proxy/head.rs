@@ -9,32 +9,10 @@ use pingora::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::exchange::Exchange;
+use super::session;
 use crate::cluster::Backend;
 use crate::config::Auth;
-
-/// Headers of one connection only (RFC 9110, 7.6.1), and `Upgrade`, which we do not do.
-const HOP_BY_HOP: [&str; 9] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
-/// Request headers that the backend gets from us or not at all.
-const OURS: [&str; 7] = [
-    "host",
-    "expect",
-    "content-length",
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-];
+use crate::header_rules::{CREDENTIALS, HOP_BY_HOP, OURS, Rules};
 
 /// Response headers that stop here: they speak of the engine's server, not of its answer.
 const ENGINES: [&str; 3] = ["server", "alt-svc", "x-request-id"];
@@ -55,6 +33,10 @@ pub(super) fn request(
             head.append_header(name.clone(), value)?;
         }
     }
+    session::to_head(&mut head, exchange)?;
+    if let Some(cluster) = &exchange.cluster {
+        apply(&mut head, &cluster.config.headers)?;
+    }
     head.insert_header("host", &backend.host)?;
     if length > 0 || client.method == http::Method::POST {
         head.insert_header("content-length", length.to_string())?;
@@ -70,6 +52,17 @@ pub(super) fn request(
     Ok(head)
 }
 
+/// What the cluster removes and sets: after all that the client says, before all that we assert.
+fn apply(head: &mut RequestHeader, rules: &Rules) -> Result<()> {
+    for name in &rules.remove {
+        head.remove_header(name);
+    }
+    for (name, value) in &rules.set {
+        head.insert_header(name.clone(), value.clone())?;
+    }
+    Ok(())
+}
+
 /// The path and query of a request target. A server must take the absolute form too (RFC 9112, 3.2.2).
 pub(super) fn origin_form(head: &RequestHeader) -> &str {
     let target = std::str::from_utf8(head.raw_path()).unwrap_or("");
@@ -82,7 +75,7 @@ pub(super) fn origin_form(head: &RequestHeader) -> &str {
 fn drops(name: &HeaderName, exchange: &Exchange) -> bool {
     let keeps_credentials = exchange.cluster.as_ref().is_none_or(|cluster| cluster.config.auth == Auth::Pass);
     (name == header::ACCEPT_ENCODING && exchange.request.streaming)
-        || (!keeps_credentials && (name == header::AUTHORIZATION || name == "x-api-key"))
+        || (!keeps_credentials && CREDENTIALS.contains(&name.as_str()))
 }
 
 /// Prepares the engine's response head for the client. Returns the engine's own request id.
@@ -110,7 +103,7 @@ fn passes(name: &HeaderName, nominated: &[String], stopped: &[&str]) -> bool {
 }
 
 /// The header names that `Connection` lists.
-fn nominated(headers: &HeaderMap) -> Vec<String> {
+pub(super) fn nominated(headers: &HeaderMap) -> Vec<String> {
     headers
         .get_all(header::CONNECTION)
         .iter()

@@ -1,27 +1,31 @@
 //! From the first byte of a request to "this goes to that cluster": everything that is decided before
 //! a backend is touched.
 
+use std::sync::Arc;
+
 use pingora::protocols::l4::socket::SocketAddr;
 use pingora::{Error, Result};
 use pingora_proxy::Session;
 
 use super::body::{self, Bounds, NoBody};
-use super::exchange::{Exchange, Request};
+use super::exchange::Exchange;
 use super::head;
 use super::models;
 use super::respond::Reply;
+use super::session;
 use super::shared::Shared;
 use crate::config::{Action, Fixed, HalfClose, Route, Streaming};
 use crate::edge::Client;
-use crate::openai::{Dialect, patch, request};
+use crate::openai::patch::{self, Edits};
+use crate::openai::{Dialect, request};
 use crate::rejection::Rejection;
 use crate::request_id;
 use crate::route::{self, ByHead};
 use crate::upstream::Body;
 
-/// Largest body that is read on a worker thread. Reading goes at about 1 GB/s; beyond this it would
-/// hold up the streams of that thread for more than a fraction of a millisecond.
-const PEEK_INLINE_MAX: usize = 256 * 1024;
+/// Largest body that is read and edited on a worker thread. Reading goes at about 1 GB/s; beyond this it
+/// would hold up the streams of that thread for more than a fraction of a millisecond.
+const INLINE_MAX: usize = 256 * 1024;
 
 /// What becomes of a request.
 pub(super) enum Intake {
@@ -53,29 +57,20 @@ fn down(mut error: Box<Error>) -> Box<Error> {
 
 async fn decide(shared: &Shared, session: &mut Session, exchange: &mut Exchange) -> Result<Intake, NoBody> {
     body::expects_continue(session)?;
-    let candidates =
-        match route::by_head(&exchange.snapshot.routes, &exchange.request.path, &exchange.request.method) {
-            ByHead::Candidates(candidates) => candidates,
-            ByHead::OtherMethod { allow } if exchange.request.method == "OPTIONS" => {
-                return Ok(Intake::Reply(Reply::options(allow)));
-            }
-            ByHead::OtherMethod { allow } => return Err(Rejection::MethodNotAllowed { allow }.into()),
-            ByHead::Unknown => {
-                return models::reply(
-                    &exchange.snapshot.routes,
-                    &exchange.request.method,
-                    &exchange.request.path,
-                )
-                .map(Intake::Reply)
-                .map_err(NoBody::from);
-            }
-        };
+    let candidates = match by_head(session, exchange) {
+        ByHead::Candidates(candidates) => candidates,
+        ByHead::OtherMethod { allow } if exchange.request.method == "OPTIONS" => {
+            return Ok(Intake::Reply(Reply::options(allow)));
+        }
+        ByHead::OtherMethod { allow } => return Err(Rejection::MethodNotAllowed { allow }.into()),
+        unknown => return models(exchange, matches!(unknown, ByHead::OtherHeaders)),
+    };
     let bounds = Bounds {
         limit: candidates.iter().map(|route| route.body_bytes).max().unwrap_or(0),
         timeout: exchange.snapshot.server.request.body_timeout,
     };
     let mut body = body::read(session, bounds, &shared.ledger, &shared.drain).await?;
-    let peek = peek(session, &body).await?;
+    let peek = peek(session, exchange, &body).await?;
     let model = peek.as_ref().and_then(|peek| peek.model.as_ref()).map(|model| model.value.clone());
     let streaming = peek.as_ref().and_then(|peek| peek.stream).unwrap_or(false);
     exchange.request.model.clone_from(&model);
@@ -87,7 +82,7 @@ async fn decide(shared: &Shared, session: &mut Session, exchange: &mut Exchange)
         }
         None => &candidates[0],
     };
-    exchange.route = Some(std::sync::Arc::clone(route));
+    exchange.route = Some(Arc::clone(route));
     if body.bytes.len() as u64 > route.body_bytes {
         return Err(Rejection::BodyTooLarge { limit: route.body_bytes }.into());
     }
@@ -95,21 +90,67 @@ async fn decide(shared: &Shared, session: &mut Session, exchange: &mut Exchange)
         let message = "this path only streams: send \"stream\": true";
         return Err(Rejection::invalid(message, Some("stream")).into());
     }
-    if let Some(first) = &peek {
-        let asked = ask_for_usage(route, first, &exchange.request, &mut body);
-        exchange.request.usage_is_ours = asked;
-        // Places hold for the very bytes they were read from.
-        let again = if asked && !route.aliases.is_empty() { self::peek(session, &body).await? } else { None };
-        apply_alias(route, again.as_ref().unwrap_or(first), &mut body);
-    }
+    let route = Arc::clone(route);
     match &route.action {
         Action::Respond(fixed) => Ok(Intake::Reply(fixed_reply(fixed))),
         Action::Proxy(_) => {
-            exchange.cluster = exchange.snapshot.cluster_of(route).cloned();
+            exchange.cluster = exchange.snapshot.cluster_of(&route).cloned();
+            exchange.request.session = session::read(session.req_header(), exchange, peek.as_ref(), &body)?;
+            if let Some(peek) = &peek {
+                edit(&route, peek, exchange, &mut body).await?;
+            }
             exchange.request.body = Some(body);
             Ok(Intake::Proxy)
         }
     }
+}
+
+fn by_head(session: &Session, exchange: &Exchange) -> ByHead {
+    let Exchange { snapshot, request, .. } = exchange;
+    route::by_head(&snapshot.routes, &request.path, &request.method, &session.req_header().headers)
+}
+
+/// The list of models, where that is what a path is that no route takes.
+fn models(exchange: &Exchange, is_routed: bool) -> Result<Intake, NoBody> {
+    let Exchange { snapshot, request, .. } = exchange;
+    match models::reply(&snapshot.routes, &request.method, &request.path) {
+        Ok(reply) => Ok(Intake::Reply(reply)),
+        Err(Rejection::NotFound) if is_routed => Err(Rejection::NoRoute.into()),
+        Err(rejection) => Err(rejection.into()),
+    }
+}
+
+/// Makes every change to a JSON body at once: usage asked for, the model's alias, the session id.
+async fn edit(
+    route: &Route,
+    peek: &request::Peek,
+    exchange: &mut Exchange,
+    body: &mut Body,
+) -> Result<(), Rejection> {
+    let mut edits = Edits::default();
+    // Where the client had not asked, the frame is ours, and is cut out again.
+    exchange.request.usage_is_ours = wants_usage(route, exchange) && patch::ask_for_usage(&mut edits, peek);
+    let alias = peek.model.as_ref().and_then(|model| Some((model, route.aliases.get(&model.value)?)));
+    if let Some((model, alias)) = alias {
+        edits.replace(model.span.clone(), &alias.as_str().into());
+    }
+    session::to_body(&mut edits, exchange, peek, body);
+    if !edits.is_empty() {
+        let bytes = body.bytes.clone();
+        body.bytes = inline_if_small(bytes.len(), move || edits.apply(&bytes)).await?;
+    }
+    Ok(())
+}
+
+/// Runs what takes a time that grows with a body: off the worker threads where it is large.
+async fn inline_if_small<T: Send + 'static>(
+    length: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Rejection> {
+    if length <= INLINE_MAX {
+        return Ok(work());
+    }
+    tokio::task::spawn_blocking(work).await.map_err(|_| Rejection::Internal)
 }
 
 /// Everything the head alone says.
@@ -139,17 +180,17 @@ fn raw_path(session: &Session) -> &str {
 
 /// Reads the fields that are acted on. `None` for a body that is not JSON by its declared type, or
 /// no body at all.
-async fn peek(session: &Session, body: &Body) -> Result<Option<request::Peek>, Rejection> {
+async fn peek(
+    session: &Session,
+    exchange: &Exchange,
+    body: &Body,
+) -> Result<Option<request::Peek>, Rejection> {
     if body.bytes.is_empty() || is_opaque(session, &body.bytes) {
         return Ok(None);
     }
-    let read = if body.bytes.len() > PEEK_INLINE_MAX {
-        let bytes = body.bytes.clone();
-        let reading = tokio::task::spawn_blocking(move || request::peek(&bytes));
-        reading.await.map_err(|_| Rejection::Internal)?
-    } else {
-        request::peek(&body.bytes)
-    };
+    let (bytes, snapshot) = (body.bytes.clone(), Arc::clone(&exchange.snapshot));
+    let read = move || request::peek(&bytes, &snapshot.session.pointers);
+    let read = inline_if_small(body.bytes.len(), read).await?;
     read.map(Some).map_err(|invalid| Rejection::invalid(invalid.to_string(), invalid.field()))
 }
 
@@ -166,24 +207,10 @@ fn is_opaque(session: &Session, body: &[u8]) -> bool {
     !(is_vague && body.trim_ascii_start().starts_with(b"{"))
 }
 
-/// Asks for the usage frame of a stream whose client did not. Whether it did: the frame is ours then,
-/// and is cut out again.
-fn ask_for_usage(route: &Route, peek: &request::Peek, request: &Request, body: &mut Body) -> bool {
-    if !route.include_usage || !request.streaming || !Dialect::of(&request.path).has_stream_options() {
-        return false;
-    }
-    let patched = patch::ask_for_usage(&body.bytes, peek);
-    let asked = patched.is_some();
-    body.bytes = patched.unwrap_or_else(|| std::mem::take(&mut body.bytes));
-    asked
-}
-
-/// Puts the backend's name for the model in place of the client's.
-fn apply_alias(route: &Route, peek: &request::Peek, body: &mut Body) {
-    let alias = peek.model.as_ref().and_then(|model| Some((model, route.aliases.get(&model.value)?)));
-    if let Some((model, alias)) = alias {
-        body.bytes = patch::replace(&body.bytes, model.span.clone(), &patch::json_string(alias));
-    }
+/// Whether the usage of this request is to be asked for: it streams, and its endpoint knows the option.
+fn wants_usage(route: &Route, exchange: &Exchange) -> bool {
+    let request = &exchange.request;
+    route.include_usage && request.streaming && Dialect::of(&request.path).has_stream_options()
 }
 
 fn fixed_reply(fixed: &Fixed) -> Reply {

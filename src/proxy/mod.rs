@@ -13,6 +13,7 @@ mod intake;
 mod models;
 mod peer;
 mod respond;
+mod session;
 mod shared;
 mod stream;
 
@@ -137,6 +138,7 @@ impl ProxyHttp for Gateway {
     ) -> Result<()> {
         let is_stream = upstream::is_event_stream(head);
         exchange.ending.status = head.status.as_u16();
+        exchange.answer.mention = session::may_complain(head);
         exchange.answer.upstream_id = head::response(head, &exchange.id, is_stream)?;
         exchange.answer.mode = match (&exchange.route, &exchange.attempt) {
             (Some(route), Some(attempt)) if is_stream => {
@@ -161,7 +163,7 @@ impl ProxyHttp for Gateway {
 
     fn response_body_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         body: &mut Option<Bytes>,
         end: bool,
         exchange: &mut Exchange,
@@ -174,6 +176,7 @@ impl ProxyHttp for Gateway {
             _ => exchange.answer.note(body.as_ref(), end),
         }
         exchange.answer.bytes += body.as_ref().map_or(0, |chunk| chunk.len() as u64);
+        session::listen(session.req_header(), body.as_ref(), exchange);
         Ok(None)
     }
 

@@ -4,9 +4,14 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
-use streamgate::openai::request::{Invalid, peek};
-use streamgate::openai::{Observer, observe_unary, patch};
+use streamgate::openai::patch::{self, Edits};
+use streamgate::openai::request::{self, Invalid, Peek};
+use streamgate::openai::{Found, Observer, Pointer, Pointers, observe_unary};
 use streamgate::sse::{Event, EventKind};
+
+fn peek(body: &[u8]) -> Result<Peek, Invalid> {
+    request::peek(body, &Pointers::default())
+}
 
 /// Any JSON value, a few levels deep.
 fn value() -> impl Strategy<Value = Value> {
@@ -70,6 +75,50 @@ fn acceptable(object: &Map<String, Value>) -> bool {
         })
 }
 
+/// A pointer to where something is, or might be: it leads along members that are there as far as it can.
+fn pointer(object: &Map<String, Value>, picks: &[usize], beyond: &[String]) -> Pointer {
+    let escaped = |name: &str| format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+    let mut text = String::new();
+    let mut at = &Value::Object(object.clone());
+    for pick in picks {
+        let (name, next) = match at {
+            Value::Object(members) if !members.is_empty() => {
+                members.iter().nth(pick % members.len()).expect("in range")
+            }
+            Value::Array(list) if !list.is_empty() => {
+                (&(pick % list.len()).to_string(), &list[pick % list.len()])
+            }
+            _ => break,
+        };
+        text.push_str(&escaped(name));
+        at = next;
+    }
+    let beyond = beyond.iter().map(|name| escaped(name));
+    text.extend(beyond);
+    Pointer::parse(if text.is_empty() { "/x" } else { &text }).expect("a pointer")
+}
+
+/// The naive twin of finding and adding: a tree is walked, and grown where it can be. `None` where it
+/// cannot.
+fn grown(at: &mut Value, names: &[String], new: &str) -> Option<()> {
+    if at.is_null() && !names.is_empty() {
+        *at = Value::Object(Map::new());
+    }
+    match (names, at) {
+        ([], at) if at.is_null() => *at = new.into(),
+        ([], _) => return None,
+        ([name, rest @ ..], Value::Object(members)) => {
+            grown(members.entry(name).or_insert(Value::Null), rest, new)?;
+        }
+        ([name, rest @ ..], Value::Array(list)) => {
+            let index: usize = name.parse().ok().filter(|index: &usize| index.to_string() == *name)?;
+            grown(list.get_mut(index)?, rest, new)?;
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -94,7 +143,9 @@ proptest! {
         let Ok(peek) = peek(text.as_bytes()) else { return Ok(()) };
         let body = Bytes::from(text.clone());
         if let Some(model) = &peek.model {
-            let patched = patch::replace(&body, model.span.clone(), &patch::json_string(&new));
+            let mut edits = Edits::default();
+            edits.replace(model.span.clone(), &Value::from(new.as_str()));
+            let patched = edits.apply(&body);
             let tail = text.len() - model.span.end;
             prop_assert_eq!(&patched[..model.span.start], &body[..model.span.start]);
             prop_assert_eq!(&patched[patched.len() - tail..], &body[model.span.end..]);
@@ -102,9 +153,49 @@ proptest! {
             want.insert("model".to_owned(), Value::from(new));
             prop_assert_eq!(serde_json::from_slice::<Value>(&patched).expect("JSON"), Value::Object(want));
         }
-        let asked = patch::ask_for_usage(&body, &peek).unwrap_or(body);
-        let asked = streamgate::openai::request::peek(&asked).expect("still valid");
+        let mut edits = Edits::default();
+        let is_new = patch::ask_for_usage(&mut edits, &peek);
+        prop_assert_eq!(is_new, peek.include_usage != Some(true));
+        let asked = self::peek(&edits.apply(&body)).expect("still valid");
         prop_assert_eq!(asked.include_usage, Some(true));
+    }
+
+    #[test]
+    fn a_pointer_leads_where_a_full_parse_does(
+        (object, text) in body(), picks in vec(0..8_usize, 0..4), beyond in vec(name(), 0..3), new in ".{0,8}",
+    ) {
+        let pointer = pointer(&object, &picks, &beyond);
+        let mut wanted = Pointers::default();
+        let number = wanted.add(pointer.clone());
+        let Ok(peek) = request::peek(text.as_bytes(), &wanted) else { return Ok(()) };
+        // Read again, since serde_json's floats do not survive the way into text and back.
+        let mut tree: Value = serde_json::from_str(&text).expect("JSON");
+        let spelt: String =
+            pointer.names().iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect();
+        let there = tree.pointer(&spelt).filter(|value| !value.is_null()).cloned();
+        match peek.places.find(text.as_bytes(), &wanted, number) {
+            Found::Value(span) => {
+                prop_assert_eq!(Some(serde_json::from_str::<Value>(&text[span]).expect("JSON")), there);
+            }
+            Found::Blocked => {
+                prop_assert_eq!(there, None);
+                prop_assert_eq!(grown(&mut tree, pointer.names(), &new), None);
+            }
+            Found::Nothing { within, names } => {
+                prop_assert_eq!(there, None);
+                let mut edits = Edits::default();
+                edits.add(within.clone(), names, Value::from(new.as_str()));
+                let body = Bytes::from(text.clone());
+                let patched = edits.apply(&body);
+                grown(&mut tree, pointer.names(), &new).expect("it can be added");
+                prop_assert_eq!(serde_json::from_slice::<Value>(&patched).expect("JSON"), tree);
+                // All other bytes stand as they stood, around one new piece.
+                let is_null = &body[within.clone()] == b"null";
+                let (head, tail) = if is_null { (within.start, within.end) } else { (within.start + 1, within.start + 1) };
+                prop_assert_eq!(&patched[..head], &body[..head]);
+                prop_assert_eq!(&patched[patched.len() - (body.len() - tail)..], &body[tail..]);
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::client::{Answer, Client, End};
 use super::gateway::Gateway;
 use super::sse;
-use super::upstream::{Call, Upstream};
+use super::upstream::{Call, Recorded, Upstream};
 use super::wait::{SOON, wait_until};
 use super::wire::{DONE, Request, event};
 
@@ -29,6 +29,12 @@ pub(crate) fn same(got: &[u8], sent: &[u8]) {
         view(got),
         view(sent)
     );
+}
+
+/// The engine got exactly this body, with its true length.
+pub(crate) fn has_body(asked: &Recorded, body: impl AsRef<[u8]>) {
+    same(&asked.body, body.as_ref());
+    assert_eq!(asked.head.get("content-length"), Some(body.as_ref().len().to_string().as_str()));
 }
 
 /// CANCEL: the engine is left, the count goes back, and the exchange is told as the client's doing.

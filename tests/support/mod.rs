@@ -37,6 +37,11 @@ pub(crate) async fn one_engine(adjust: impl FnOnce(Settings) -> Settings) -> (Ga
     (gateway, upstream)
 }
 
+/// A gateway in front of one engine, which maps session ids so.
+pub(crate) async fn mapped(from: &[&str], to: &[&str]) -> (Gateway, Upstream) {
+    one_engine(|settings| settings.session(from, to)).await
+}
+
 /// A gateway in front of two engines.
 pub(crate) async fn two_engines(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream, Upstream) {
     let (one, two) = (Upstream::start().await, Upstream::start().await);

@@ -51,6 +51,11 @@ impl Settings {
         self
     }
 
+    /// Maps session ids from some places to others.
+    pub(crate) fn session(self, from: &[&str], to: &[&str]) -> Self {
+        self.set("session.from", json!(from)).set("session.to", json!(to))
+    }
+
     /// Adds a route in front of the others.
     pub(crate) fn route(mut self, route: Value) -> Self {
         self.0["routes"].as_array_mut().expect("routes is a list").insert(0, route);

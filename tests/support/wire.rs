@@ -139,6 +139,11 @@ impl Request {
         self
     }
 
+    /// Adds several header lines.
+    pub(crate) fn lines(self, lines: &[&str]) -> Self {
+        lines.iter().fold(self, |request, line| request.header(line))
+    }
+
     /// Drops the header lines of this name.
     pub(crate) fn without(mut self, name: &str) -> Self {
         let is_it = |line: &str| line.split(':').next().is_some_and(|found| found.eq_ignore_ascii_case(name));

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::names::{self, Unique};
-use super::{stream, url, value};
+use super::{headers, stream, url, value};
 use crate::config::place::{At, shown};
 use crate::config::raw::{self, Field};
 use crate::config::{Auth, Backend, Cluster, Profile, Timeouts};
+use crate::header_rules::Rules;
 
 /// A cluster and the time budgets that its routes start from.
 pub(super) struct Resolved {
@@ -36,6 +37,7 @@ fn empty(name: &str) -> Cluster {
         backends: Vec::new(),
         attempts: 2,
         auth: Auth::Pass,
+        headers: Rules::default(),
         keepalive: Duration::from_secs(4),
     }
 }
@@ -47,6 +49,7 @@ fn resolve(name: &str, raw: &raw::Cluster, at: &At<'_>, global: &Timeouts) -> Re
         backends: backends(raw, at),
         attempts: attempts(raw, &at.key("retry").key("attempts")),
         auth: auth(raw, &at.key("auth")),
+        headers: headers::rules(raw.headers.get(), &at.key("headers")),
         keepalive: value::positive(&raw.keepalive, &at.key("keepalive"), default.keepalive),
         ..default
     };

@@ -4,9 +4,11 @@
 //! the rest. The result only counts if nothing was noted.
 
 mod cluster;
+mod headers;
 mod names;
 mod route;
 mod server;
+mod session;
 mod sim;
 mod stream;
 mod url;
@@ -27,11 +29,12 @@ pub(super) fn config(file: &raw::File, at: &At<'_>, environment: &Environment) -
     let above = route::Above { server: &server, stream: &stream, timeouts: &timeouts, clusters: &clusters };
     let routes = route::routes(file, &at.key("routes"), &above);
     route::warn_unused(&routes, &clusters, &at.key("clusters"));
+    let session = session::session_map(file.session.get(), &at.key("session"));
     let clusters = clusters.into_iter().map(|resolved| resolved.cluster).collect();
     let sim = sim::engines(file, &at.key("sim"));
     server::addresses(&server, &sim, at);
     if file.keys.is_absent() || file.keys.get().is_some_and(Vec::is_empty) {
         server::warn_open(&server, at);
     }
-    Config { log: server::log(file.log.get(), &at.key("log")), server, clusters, routes, sim }
+    Config { log: server::log(file.log.get(), &at.key("log")), server, clusters, routes, session, sim }
 }

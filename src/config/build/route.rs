@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cluster::Resolved;
 use super::names::{self, Unique};
-use super::{server, stream, value};
+use super::{headers, server, stream, value};
 use crate::config::place::{At, shown};
 use crate::config::raw::{self, Field, List, OneOrMany};
 use crate::config::{Action, Fixed, HalfClose, Route, Server, Stream, Streaming, Timeouts};
@@ -68,6 +68,7 @@ fn route(raw: &raw::Route, at: &At<'_>, above: &Above<'_>, indices: &HashMap<&st
         paths,
         model: matches.model.get().cloned(),
         methods: texts(&matches.methods, &at_match.key("methods"), names::method),
+        headers: headers::patterns(&matches.headers, &at_match.key("headers")),
         action,
         models: texts(&raw.models, &at.key("models"), names::text),
         aliases: aliases(raw, &at.key("aliases")),
@@ -200,7 +201,7 @@ pub(super) fn warn_unused(routes: &[Route], clusters: &[Resolved], at: &At<'_>) 
 /// Finds routes that an earlier one leaves nothing to.
 #[derive(Default)]
 struct Reach {
-    /// Path -> methods of each earlier route that takes every model on it; no methods = the default.
+    /// Path -> methods of each earlier route that takes every model and header on it; no methods = the default.
     taken: HashMap<String, Vec<Vec<String>>>,
 }
 
@@ -212,7 +213,7 @@ impl Reach {
                 "give the earlier route a match.model, such as \"qwen*\", or move this one up",
             );
         }
-        if route.model.is_none() {
+        if route.model.is_none() && route.headers.is_empty() {
             for path in &route.paths {
                 self.taken.entry(path.clone()).or_default().push(route.methods.clone());
             }

@@ -225,9 +225,26 @@ pub enum Continue {
 #[serde(default, deny_unknown_fields)]
 pub struct Headers {
     /// Set, over what the client sent.
-    pub set: Field<Entries<String>>,
+    pub set: Field<Entries<Hidden>>,
     /// Removed.
     pub remove: List<String>,
+}
+
+/// A text that may be a secret: `Debug` output does not show it.
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("(hidden)")
+    }
+}
+
+impl AsRef<str> for Hidden {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
 }
 
 /// TLS toward the backends.
