@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
-use pingora::protocols::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::conn::Conn;
 use crate::openai::Dialect;
 use crate::rejection::Rejection;
 
@@ -23,16 +23,27 @@ pub trait Witness: Send + Sync {
 }
 
 /// Answers and closes.
-pub(super) async fn refuse(stream: &mut Stream, rejection: &Rejection, id: &str) {
+pub(super) async fn refuse(conn: &mut Conn, rejection: &Rejection, id: &str) {
     let answering = async {
-        stream.write_all(&answer(rejection, id)).await?;
-        stream.flush().await?;
-        AsyncWriteExt::shutdown(stream).await?;
-        let mut rest = stream.take(LINGER_BYTES as u64);
+        conn.write_all(&answer(rejection, id)).await?;
+        conn.flush().await
+    };
+    if !matches!(tokio::time::timeout(LINGER, answering).await, Ok(Ok(()))) {
+        log::debug!("request {id}: the client did not take its refusal");
+        return;
+    }
+    close(conn).await;
+}
+
+/// Closes a connection whose client may still be sending, without resetting it under an answer.
+pub(super) async fn close(conn: &mut Conn) {
+    let closing = async {
+        AsyncWriteExt::shutdown(conn).await?;
+        let mut rest = conn.take(LINGER_BYTES as u64);
         tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
     };
-    if !matches!(tokio::time::timeout(LINGER, answering).await, Ok(Ok(_))) {
-        log::debug!("request {id}: the client did not take its refusal");
+    if !matches!(tokio::time::timeout(LINGER, closing).await, Ok(Ok(_))) {
+        log::debug!("a client still sends; its connection is closed");
     }
 }
 

@@ -92,14 +92,13 @@ async fn collect(
     Ok(Body { bytes: bytes.freeze(), held: Arc::new(held) })
 }
 
-/// A body that cannot be read on: its framing is wrong, or else the client is gone.
+/// A body that cannot be read on: its framing is wrong, by the edge's check or by Pingora's, or else the
+/// client is gone.
 fn unread(error: Box<Error>) -> NoBody {
-    match error.etype() {
-        ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => {
-            Rejection::invalid("the body's chunked framing is wrong", None).into()
-        }
-        _ => NoBody::Lost(error),
-    }
+    let cause = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    let is_malformed = cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::InvalidData)
+        || matches!(error.etype(), ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd"));
+    if is_malformed { Rejection::malformed_body().into() } else { NoBody::Lost(error) }
 }
 
 fn reserve(held: &mut Reservation, bytes: u64) -> Result<usize, NoBody> {
