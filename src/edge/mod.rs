@@ -10,6 +10,7 @@ mod blocked;
 mod chunks;
 mod client;
 mod conn;
+mod connections;
 mod head;
 mod inbound;
 mod listener;
@@ -19,6 +20,7 @@ mod scratch;
 mod serve;
 
 pub use client::{Client, Cut};
+pub use connections::Connections;
 pub use head::{HEADERS_MAX, Limits};
 pub use listener::{Bound, bind};
 pub use refuse::Witness;

@@ -16,10 +16,13 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Bytes that are still read, so that closing does not reset the connection under the answer.
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// Whoever keeps the books of refused heads.
+/// Whoever keeps the books of refused heads and connections.
 pub trait Witness: Send + Sync {
     /// Counts and logs one, and gives the request id to answer with.
     fn refused(&self, client: Option<IpAddr>, rejection: &Rejection) -> String;
+
+    /// Counts a connection that is one too many.
+    fn turned_away(&self);
 }
 
 /// Answers and closes.
@@ -51,8 +54,11 @@ fn answer(rejection: &Rejection, id: &str) -> BytesMut {
     let body = Dialect::Other.error_body(rejection.code(), rejection.kind(), &rejection.message(), None);
     let status = http::StatusCode::from_u16(rejection.status()).unwrap_or(http::StatusCode::BAD_REQUEST);
     let reason = status.canonical_reason().unwrap_or("Error");
+    let retry = rejection
+        .retry_after()
+        .map_or_else(String::new, |after| format!("retry-after: {}\r\n", after.as_secs().max(1)));
     let head = format!(
-        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\nconnection: close\r\n\r\n",
+        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{retry}x-request-id: {id}\r\nconnection: close\r\n\r\n",
         status.as_u16(),
         body.len(),
     );

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pingora::apps::{HttpPersistentSettings, HttpServerApp};
 use pingora::connectors::http::custom;
@@ -13,6 +13,7 @@ use pingora_proxy::{HttpProxy, ProcessCustomSession, ProxyHttp};
 
 use super::chunks::Malformed;
 use super::conn::Conn;
+use super::connections::Connections;
 use super::head::Limits;
 use super::reader::{self, Head, Patience};
 use super::refuse::{Witness, close, refuse};
@@ -26,7 +27,9 @@ pub struct Edge {
     pub header_timeout: Duration,
     /// How long an idle connection is kept.
     pub keepalive: Duration,
-    /// Keeps the books of refused heads.
+    /// The open connections.
+    pub connections: Arc<Connections>,
+    /// Keeps the books of refused heads and connections.
     pub witness: Box<dyn Witness>,
 }
 
@@ -41,7 +44,11 @@ where
     Arc::new(move |proxy: Arc<HttpProxy<SV, C>>, stream: Stream, shutdown: &ShutdownWatch| {
         let (edge, shutdown) = (Arc::clone(&edge), shutdown.clone());
         Box::pin(async move {
-            edge.serve(&proxy, Box::new(Conn::new(stream)), shutdown).await;
+            let mut conn = Box::new(Conn::new(stream));
+            match edge.connections.admit() {
+                Some(_place) => edge.serve(&proxy, conn, shutdown).await,
+                None => edge.turn_away(&mut conn).await,
+            }
             None
         })
     })
@@ -87,6 +94,14 @@ impl Edge {
             if !conn.next() {
                 return Box::pin(close(&mut conn)).await;
             }
+        }
+    }
+
+    /// Tells a client that there are too many, unless too many are being told already.
+    async fn turn_away(&self, conn: &mut Conn) {
+        self.witness.turned_away();
+        if let Some(_place) = self.connections.refuse(Instant::now()) {
+            self.refuse(conn, &Rejection::Overloaded).await;
         }
     }
 
