@@ -4,6 +4,8 @@
 //! (request smuggling, RFC 9112, 11.2). Pingora reads the head again afterwards: what passes here must
 //! pass there, so both use httparse, and this check only ever refuses more.
 
+use http::uri::{PathAndQuery, Uri};
+
 use crate::rejection::Rejection;
 
 /// Most header lines that can be allowed: Pingora's own bound.
@@ -54,10 +56,13 @@ pub(super) fn check(head: &[u8], limits: &Limits) -> Result<Framing, Rejection> 
     match request.parse(head) {
         Ok(httparse::Status::Complete(_)) => {}
         Err(httparse::Error::TooManyHeaders) => return Err(Rejection::HeadTooLarge),
-        Err(httparse::Error::Version) => return Err(bad("only HTTP/1.1 and HTTP/1.0 are spoken here")),
+        Err(httparse::Error::Version) => {
+            return Err(bad("the request line is not one of HTTP/1.1 or HTTP/1.0"));
+        }
         Ok(httparse::Status::Partial) | Err(_) => return Err(bad("the request head is not valid HTTP/1.1")),
     }
-    if request.path.is_some_and(|target| target.len() > limits.uri_bytes) {
+    let target = request.path.unwrap_or_default();
+    if target.len() > limits.uri_bytes {
         return Err(Rejection::UriTooLong);
     }
     if request.headers.len() > limits.header_count {
@@ -65,6 +70,10 @@ pub(super) fn check(head: &[u8], limits: &Limits) -> Result<Framing, Rejection> 
     }
     let is_current = request.version == Some(1);
     host(request.headers, is_current)?;
+    if request.method == Some("CONNECT") {
+        return Err(bad("this is no forward proxy: CONNECT is not served"));
+    }
+    self::target(target, request.headers)?;
     framing(request.headers, is_current)
 }
 
@@ -106,6 +115,29 @@ fn host(headers: &[httparse::Header<'_>], is_current: bool) -> Result<(), Reject
         (None, None) if !is_current => Ok(()),
         _ => Err(bad("Host must stand once and name a host")),
     }
+}
+
+/// A path, `*`, or a URL whose host is the one of `Host`, of characters that a URL may hold.
+fn target(target: &str, headers: &[httparse::Header<'_>]) -> Result<(), Rejection> {
+    let url = ["http://", "https://"].iter().find_map(|scheme| behind(target, scheme));
+    let is_url = if let Some(rest) = url {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') || values(headers, "host").any(|host| host != authority.as_bytes()) {
+            return Err(bad("the host of the request target and Host must be the same"));
+        }
+        Uri::try_from(target).is_ok()
+    } else if target.starts_with('/') || target == "*" {
+        PathAndQuery::try_from(target).is_ok()
+    } else {
+        return Err(bad("the request target must be a path"));
+    };
+    if is_url { Ok(()) } else { Err(bad("the request target is no URL")) }
+}
+
+/// What stands behind a scheme, which has no case.
+fn behind<'a>(target: &'a str, scheme: &str) -> Option<&'a str> {
+    let (begin, rest) = target.split_at_checked(scheme.len())?;
+    begin.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
 fn values<'a>(headers: &'a [httparse::Header<'a>], name: &'a str) -> impl Iterator<Item = &'a [u8]> {
@@ -153,6 +185,21 @@ mod tests {
             ("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: chunked", 200),
             ("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: Chunked", 200),
             ("GET / HTTP/1.0", 200),
+            ("GET /a?b=c/{d} HTTP/1.1\nHost: x", 200),
+            ("OPTIONS * HTTP/1.1\nHost: x", 200),
+            ("GET http://x:80/a HTTP/1.1\nHost: x:80", 200),
+            ("GET HTTPS://x?a HTTP/1.1\nHost: x", 200),
+            ("GET http://x/ HTTP/1.0", 200),
+            ("GET http://x/ HTTP/1.1\nHost: y", 400),
+            ("GET http://x:80/ HTTP/1.1\nHost: x", 400),
+            ("GET http://u@x/ HTTP/1.0", 400),
+            ("GET http:/\\x/ HTTP/1.1\nHost: x", 400),
+            ("GET http:///a HTTP/1.0", 400),
+            ("GET x:443 HTTP/1.1\nHost: x", 400),
+            ("GET a HTTP/1.1\nHost: x", 400),
+            ("GET /<a> HTTP/1.1\nHost: x", 400),
+            ("CONNECT x:443 HTTP/1.1\nHost: x:443", 400),
+            ("CONNECT / HTTP/1.1\nHost: x", 400),
             ("POST / HTTP/1.1\nHost: x\nContent-Length: 3\nTransfer-Encoding: chunked", 400),
             ("POST / HTTP/1.1\nHost: x\nContent-Length: 3\nContent-Length: 3", 400),
             ("POST / HTTP/1.1\nHost: x\nContent-Length: 3, 3", 400),

@@ -139,9 +139,11 @@ pub(super) fn expects_continue(session: &Session) -> Result<bool, Rejection> {
     if session.req_header().version == http::Version::HTTP_10 {
         return Ok(false);
     }
-    match session.req_header().headers.get(http::header::EXPECT) {
+    let mut expected = session.req_header().headers.get_all(http::header::EXPECT).iter();
+    let is_known = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    match expected.next() {
         None => Ok(false),
-        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
+        Some(first) if is_known(first) && expected.all(is_known) => Ok(true),
         Some(_) => Err(Rejection::ExpectationFailed),
     }
 }
