@@ -90,7 +90,9 @@ impl Inbound {
     /// # Errors
     /// The body's framing is wrong.
     pub(super) fn take_ahead(&mut self, room: usize) -> Result<BytesMut, Malformed> {
-        let mut taken = self.ahead.split_to(room.min(self.ahead.len()));
+        // An empty rest would keep the memory of what was taken.
+        let takes_all = room >= self.ahead.len();
+        let mut taken = if takes_all { std::mem::take(&mut self.ahead) } else { self.ahead.split_to(room) };
         let used = self.cut(&taken)?;
         self.put_back(&mut taken, used);
         Ok(taken)

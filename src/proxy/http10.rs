@@ -41,10 +41,11 @@ impl Http10 {
 
 /// Notes that this answer ends with the connection, if it does.
 pub(super) fn note_open_end(session: &Session, head: &ResponseHeader, exchange: &Exchange) {
-    if is_spoken(session) && !head.headers.contains_key(CONTENT_LENGTH) {
-        if let Some(client) = &exchange.client {
-            client.ends_with_connection();
-        }
+    if is_spoken(session)
+        && !head.headers.contains_key(CONTENT_LENGTH)
+        && let Some(client) = &exchange.client
+    {
+        client.ends_with_connection();
     }
 }
 

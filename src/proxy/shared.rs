@@ -38,7 +38,7 @@ pub struct Shared {
     pub ids: request_id::Source,
 }
 
-/// Heads that are refused at the edge are exchanges like any other: counted, logged, with an id.
+/// Heads and connections that are refused at the edge are exchanges like any other: counted, logged, with an id.
 impl Witness for Arc<Shared> {
     fn refused(&self, client: Option<IpAddr>, rejection: &Rejection) -> String {
         let mut exchange = Exchange::begin(self, Instant::now(), SystemTime::now());
