@@ -69,13 +69,19 @@ async fn a_known_length_is_told_and_the_connection_closed() {
     checks::rejected(&refused, 404, "not_found");
 }
 
+/// A request that does not stream, and an answer of unknown length to it that has begun.
+async fn unknown_length(gateway: &Gateway, upstream: &mut Upstream) -> (Client, Call) {
+    let client = gateway.send(&Request::unary().http10()).await;
+    let mut call = upstream.call().await;
+    call.send(CHUNKED_JSON).await;
+    (client, call)
+}
+
 /// A whole answer of unknown length is whole where the connection ends.
 #[tokio::test]
 async fn an_unknown_length_ends_with_the_connection() {
     let (gateway, mut upstream) = one_engine(as_is).await;
-    let mut client = gateway.send(&Request::unary().http10()).await;
-    let mut call = upstream.call().await;
-    call.send(CHUNKED_JSON).await;
+    let (mut client, mut call) = unknown_length(&gateway, &mut upstream).await;
     call.chunk(ANSWER).await;
     call.send(LAST_CHUNK).await;
     let answer = client.answer().await;
@@ -87,9 +93,7 @@ async fn an_unknown_length_ends_with_the_connection() {
 #[tokio::test]
 async fn an_answer_that_broke_off_is_reset() {
     let (gateway, mut upstream) = one_engine(as_is).await;
-    let mut client = gateway.send(&Request::unary().http10()).await;
-    let mut call = upstream.call().await;
-    call.send(CHUNKED_JSON).await;
+    let (mut client, mut call) = unknown_length(&gateway, &mut upstream).await;
     assert_eq!(client.head().await.status(), 200);
     let half = &ANSWER[..40];
     call.chunk(half).await;

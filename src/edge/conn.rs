@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use bytes::BytesMut;
 use filedescriptor::OwnedHandle;
 use pingora::protocols::l4::ext::set_snd_buf;
 use pingora::protocols::raw_connect::ProxyDigest;
@@ -23,7 +22,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::blocked::Blocked;
 use super::chunks::Malformed;
 use super::client::Client;
-use super::head::Framing;
 use super::inbound::Inbound;
 use super::scratch;
 
@@ -33,7 +31,8 @@ pub(super) struct Conn {
     client: Arc<Client>,
     digest: Arc<ProxyDigest>,
     socket: Option<Arc<SocketDigest>>,
-    inbound: Inbound,
+    /// Its bytes, request by request.
+    pub(super) inbound: Inbound,
     blocked: Option<Blocked>,
     /// Bytes the socket's send buffer was last sized for.
     window: Option<usize>,
@@ -97,25 +96,6 @@ impl Conn {
         if let Some(blocked) = self.blocked.take() {
             self.client.add_blocked(blocked.since.elapsed());
         }
-    }
-
-    /// A head has been read: it ends at `end` of `bytes`. What does not belong to its request is taken out.
-    ///
-    /// # Errors
-    /// The body's framing is wrong.
-    pub(super) fn begin(
-        &mut self,
-        framing: Framing,
-        bytes: &mut BytesMut,
-        end: usize,
-    ) -> Result<(), Malformed> {
-        self.inbound.begin(framing, bytes, end)
-    }
-
-    /// The request has been answered. Gives whether another can be read.
-    pub(super) fn next(&mut self) -> bool {
-        self.inbound.next();
-        !self.inbound.has_dropped()
     }
 
     /// Reads while the request is answered: what comes is kept for later, and only its end is told.

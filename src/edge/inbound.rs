@@ -65,19 +65,16 @@ impl Inbound {
         Ok(())
     }
 
-    /// The request has been answered; what comes is the next one.
-    pub(super) fn next(&mut self) {
+    /// The request has been answered; what comes is the next one. Gives whether it can be read: bytes may
+    /// have been dropped.
+    pub(super) fn next(&mut self) -> bool {
         self.stage = Stage::Head;
+        !self.dropped
     }
 
     /// Whether nothing of the current request is to come, so that what comes is not for its reader.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Whole | Stage::Lost)
-    }
-
-    /// Whether bytes were dropped, so that no further request can be read here.
-    pub(super) fn has_dropped(&self) -> bool {
-        self.dropped
     }
 
     /// Whether bytes wait that were read ahead.
@@ -175,7 +172,7 @@ mod tests {
             // While it is answered, one more piece comes.
             inbound.keep(pieces.next().unwrap_or_default());
             requests.push(request.to_vec());
-            inbound.next();
+            assert!(inbound.next(), "nothing was dropped");
         }
         requests
     }
@@ -211,11 +208,11 @@ mod tests {
         let mut inbound = Inbound::new();
         inbound.begin(Framing::Length(0), &mut BytesMut::from("A:"), 2).unwrap();
         inbound.keep(&[b'x'; AHEAD_MAX]);
-        assert!(!inbound.has_dropped() && inbound.has_ahead());
+        assert!(!inbound.dropped && inbound.has_ahead());
         inbound.keep(b"x");
-        assert!(inbound.has_dropped() && !inbound.has_ahead());
+        assert!(inbound.dropped && !inbound.has_ahead());
         inbound.keep(b"GET");
-        assert!(!inbound.has_ahead(), "what follows a gap is no request");
+        assert!(!inbound.has_ahead() && !inbound.next(), "what follows a gap is no request");
     }
 
     #[test]
@@ -223,6 +220,6 @@ mod tests {
         let mut inbound = Inbound::new();
         assert_eq!(inbound.begin(Framing::Chunked, &mut BytesMut::from("A:zz"), 2), Err(Malformed));
         inbound.keep(b"0\r\n\r\nB:");
-        assert!(inbound.is_over() && inbound.has_dropped() && !inbound.has_ahead());
+        assert!(inbound.is_over() && !inbound.has_ahead() && !inbound.next());
     }
 }

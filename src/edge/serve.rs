@@ -64,7 +64,8 @@ impl Edge {
         loop {
             let patience = Patience { head: self.header_timeout, idle: self.keepalive, is_first };
             let request = match reader::read(&mut conn, &self.limits, patience, &mut shutdown).await {
-                Head::Whole { mut bytes, end, framing } => match conn.begin(framing, &mut bytes, end) {
+                Head::Whole { mut bytes, end, framing } => match conn.inbound.begin(framing, &mut bytes, end)
+                {
                     Ok(()) => Ok(bytes),
                     Err(Malformed) => Err(Rejection::malformed_body()),
                 },
@@ -91,7 +92,7 @@ impl Edge {
             let Ok(idle) = stream.into_any().downcast::<Conn>() else { return };
             conn = idle;
             kept = settings;
-            if !conn.next() {
+            if !conn.inbound.next() {
                 return Box::pin(close(&mut conn)).await;
             }
         }
