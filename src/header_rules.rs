@@ -18,9 +18,10 @@ pub const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// Request headers that the backend gets from us or not at all, besides `x-request-id`.
-pub const OURS: [&str; 7] = [
+/// Request headers that the backend gets from us or not at all.
+pub const OURS: [&str; 8] = [
     "host",
+    "x-request-id",
     "expect",
     "content-length",
     "forwarded",

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use prometheus::core::Collector;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
-    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    TextEncoder,
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
 };
 
 use crate::access_log::Line;
@@ -35,6 +35,8 @@ pub struct Metrics {
     registry: Registry,
     requests: IntCounterVec,
     streams: IntGaugeVec,
+    connections: IntGauge,
+    turned_away: IntCounter,
     cancels: IntCounterVec,
     cancel_seconds: Histogram,
     first_event: HistogramVec,
@@ -77,6 +79,9 @@ impl Metrics {
                 &["route", "cluster", "outcome"],
             )?,
             streams: add.gauges("streams_active", "Event streams being relayed.", &["route"])?,
+            connections: add.gauge("connections_active", "Client connections that are open.")?,
+            turned_away: add
+                .counter("connections_refused_total", "Client connections beyond the allowed number.")?,
             cancels: add.counters(
                 "cancels_total",
                 "Clients that left before their answer was over.",
@@ -175,6 +180,11 @@ impl Metrics {
         ActiveStream(gauge)
     }
 
+    /// Counts a client connection that was one too many.
+    pub fn turned_away(&self) {
+        self.turned_away.inc();
+    }
+
     /// Counts an attempt that is followed by another.
     pub fn retried(&self, cluster: &str, failure: Failure) {
         self.retries.with_label_values(&[cluster, failure.reason()]).inc();
@@ -190,6 +200,7 @@ impl Metrics {
         }
         self.held.with_label_values(&["body"]).set(gauge(shared.ledger.used()));
         self.held.with_label_values(&["stream"]).set(gauge(shared.stream_bytes.load(Ordering::Relaxed)));
+        self.connections.set(gauge(shared.connections.open()));
         self.generation.set(gauge(snapshot.generation));
         self.draining.set(i64::from(shared.drain.is_leaving()));
         self.dropped_lines.set(gauge(shared.access.dropped()));
@@ -220,6 +231,10 @@ impl Adder<'_> {
 
     fn counters(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
         self.add(IntCounterVec::new(Self::opts(name, help), labels)?)
+    }
+
+    fn counter(&self, name: &str, help: &str) -> prometheus::Result<IntCounter> {
+        self.add(IntCounter::with_opts(Self::opts(name, help))?)
     }
 
     fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntGaugeVec> {

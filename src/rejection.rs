@@ -92,6 +92,11 @@ impl Rejection {
         Self::InvalidRequest { message: message.into(), param }
     }
 
+    /// A chunked body that is not framed as it must be.
+    pub fn malformed_body() -> Self {
+        Self::invalid("the body's chunked framing is wrong", None)
+    }
+
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {

@@ -25,7 +25,7 @@ use crate::access_log::AccessLog;
 use crate::admin::Admin;
 use crate::config::{AccessTarget, Config, Server};
 use crate::drain::Drain;
-use crate::edge::{self, Bound, Edge, Limits};
+use crate::edge::{self, Bound, Connections, Edge, Limits};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::proxy::{Gateway, Shared};
@@ -57,7 +57,10 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive {
     user_timeout: Duration::ZERO,
 };
 
-/// Descriptors below which the start says so.
+/// Descriptors beside those of clients and their engines: listeners, logs, timers, idle connections.
+const DESCRIPTORS_ASIDE: u64 = 128;
+
+/// Descriptors below which the start says so where the number of connections has no bound.
 const DESCRIPTORS_WANTED: u64 = 16_384;
 
 /// Why the gateway could not start.
@@ -113,7 +116,7 @@ pub struct Listening {
 /// # Errors
 /// It could not start.
 pub fn run(config: Config, on_listening: impl FnOnce(&Listening)) -> Result<(), StartError> {
-    raise_descriptor_limit();
+    raise_descriptor_limit(config.server.connections_max);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.server.threads)
         .thread_name("streamgate")
@@ -128,11 +131,13 @@ pub fn run(config: Config, on_listening: impl FnOnce(&Listening)) -> Result<(), 
 
 /// Each stream takes two descriptors; the soft limit of 1,024 that many systems start with would end
 /// at 500 streams.
-fn raise_descriptor_limit() {
+fn raise_descriptor_limit(connections_max: Option<usize>) {
+    let wanted = connections_max.map_or(DESCRIPTORS_WANTED, |max| 2 * max as u64 + DESCRIPTORS_ASIDE);
     match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(limit) if limit < DESCRIPTORS_WANTED => {
-            log::warn!("only {limit} file descriptors are allowed; each stream takes two");
-        }
+        Ok(limit) if limit < wanted => log::warn!(
+            "only {limit} file descriptors are allowed, and server.connections.max may need {wanted}, two a stream: \
+             raise the limit (LimitNOFILE, ulimit -n) or lower the maximum"
+        ),
         Ok(_) => {}
         Err(error) => log::warn!("the limit of file descriptors could not be raised: {error}"),
     }
@@ -153,6 +158,7 @@ async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Res
         drain: Drain::new(),
         ledger: Ledger::new(server.request.buffered_bytes),
         stream_bytes: Arc::default(),
+        connections: Arc::new(Connections::new(server.connections_max)),
         metrics: Metrics::new().map_err(|error| StartError::Setup(error.to_string()))?,
         access,
         ids: request_id::Source::default(),
@@ -212,6 +218,7 @@ fn start_clients(
         },
         header_timeout: server.request.header_timeout,
         keepalive: server.request.keepalive,
+        connections: Arc::clone(&shared.connections),
         witness: Box::new(Arc::clone(shared)),
     });
     let mut service = ProxyServiceBuilder::new(&Arc::new(conf), Gateway::new(Arc::clone(shared)))

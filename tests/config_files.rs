@@ -81,7 +81,6 @@ fn the_accepted_but_inactive_settings_are_these() {
     assert_eq!(
         paths,
         [
-            "server.connections.max",
             "timeouts.queue",
             "clusters.qwen.profile",
             "clusters.qwen.health.active",

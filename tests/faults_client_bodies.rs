@@ -100,7 +100,8 @@ async fn c13_an_expected_100_comes_before_the_body() {
 #[tokio::test]
 async fn c13_an_odd_expectation_is_417() {
     let row = Row::start(2, small).await;
-    let odd = ["y 100-continue", "200-ok", "100-continue, x", "100-continue;q=1"];
+    let odd =
+        ["y 100-continue", "200-ok", "100-continue, x", "100-continue;q=1", "100-continue\r\nExpect: x"];
     for expectation in odd {
         let request = Request::post(CHAT_PATH, CHAT_UNARY).header(&format!("Expect: {expectation}"));
         let mut client = row.gateway.client().await;

@@ -32,7 +32,11 @@ async fn ambiguous_heads_are_refused_in_our_own_form() {
         (format!("{post}Content-Length: 3\r\n\r\n"), 400),
         (format!("{post}Host: x\r\nHost: y\r\n\r\n"), 400),
         (format!("{post}Host: x/?\r\n\r\n"), 400),
+        (format!("{post}Host: x\r\nTransfer_Encoding: chunked\r\n\r\n"), 400),
         ("GET / HTTP/1.1\nHost: x\n\n".into(), 400),
+        ("GET http://y/v1/models HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400),
+        ("CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n".into(), 400),
+        ("GET /<> HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400),
         ("\u{16}\u{3}\u{1}\u{2}\r\n\r\n".into(), 400),
         (format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(9_000)), 414),
         (format!("{post}Host: x\r\n{many}\r\n"), 431),
@@ -94,7 +98,8 @@ async fn silent_connections_are_closed() {
 #[tokio::test]
 async fn wrong_chunks_are_400() {
     let (gateway, mut upstream) = one_engine(edge).await;
-    for size in ["0x39", "+39", "-5", "zz", "ffffffffffffffffff"] {
+    let long = format!("2;{}", "x".repeat(300));
+    for size in ["0x39", "+39", "-5", "zz", "ffffffffffffffffff", "", "2 ", &long] {
         let head = format!("POST {CHAT_PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
         let mut client = raw(&gateway, &format!("{head}{size}\r\nxx\r\n0\r\n\r\n")).await;
         checks::rejected(&client.answer().await, 400, "invalid_request");

@@ -20,12 +20,15 @@ async fn hop_by_hop_headers_stop_and_the_others_pass() {
                 .header("Cookie: a=1; b=2")
                 .header("X-Session-Id: s1")
                 .header("X-Request-Id: r1")
+                .header("X_Request_Id: r2")
+                .header("X_Forwarded_For: 192.0.2.1")
+                .header("Session_Id: s2")
                 .header("OpenAI-Organization: o"),
         )
         .await;
     let call = upstream.call().await;
     let asked = &call.request.head;
-    for hop in ["x-hop", "proxy-authorization", "keep-alive", "te"] {
+    for hop in ["x-hop", "proxy-authorization", "keep-alive", "te", "x_request_id", "x_forwarded_for"] {
         assert_eq!(asked.get(hop), None, "{hop}");
     }
     assert!(!asked.get("connection").unwrap_or_default().to_lowercase().contains("x-hop"));
@@ -33,6 +36,7 @@ async fn hop_by_hop_headers_stop_and_the_others_pass() {
         ("cookie", "a=1; b=2"),
         ("x-session-id", "s1"),
         ("x-request-id", "r1"),
+        ("session_id", "s2"),
         ("openai-organization", "o"),
         ("authorization", "Bearer k1"),
         ("content-type", "application/json"),

@@ -31,7 +31,6 @@ const ROWS: &[Row] = &[
     ("server.listen.*.proxy_protocol", "false", Off),
     ("server.listen.*.redirect_https", "null", Off),
     ("server.admin.token_file", "null", Off),
-    ("server.connections.max", "20000", On),
     ("server.connections.per_ip", "never", Off),
     ("server.trusted_proxies", "[]", Off),
     ("server.upgrade_socket", "null", Off),

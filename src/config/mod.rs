@@ -106,6 +106,8 @@ pub struct Server {
     pub admin: SocketAddr,
     /// Worker threads, at least 1.
     pub threads: usize,
+    /// Client connections at a time, at least 1; `None` = any number.
+    pub connections_max: Option<usize>,
     /// What a client may send, and how fast.
     pub request: RequestLimits,
     /// How SIGTERM ends the process.

@@ -1,6 +1,6 @@
 //! What a client connection and the exchanges on it tell each other.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ pub struct Client {
     gone: OnceLock<Instant>,
     cut: AtomicU8,
     blocked_micros: AtomicU64,
+    /// The answer under way is not whole, and only the end of the connection will tell its end.
+    open_ended: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +47,7 @@ impl Client {
             gone: OnceLock::new(),
             cut: AtomicU8::new(0),
             blocked_micros: AtomicU64::new(0),
+            open_ended: AtomicBool::new(false),
         }
     }
 
@@ -64,6 +67,17 @@ impl Client {
         *self.limits.lock() = IDLE;
     }
 
+    /// An answer begins whose end is the end of the connection. Until it is `whole`, closing the
+    /// connection resets it.
+    pub fn ends_with_connection(&self) {
+        self.open_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// The answer is whole.
+    pub fn whole(&self) {
+        self.open_ended.store(false, Ordering::Relaxed);
+    }
+
     /// When its end or reset was seen.
     pub fn gone(&self) -> Option<Instant> {
         self.gone.get().copied()
@@ -81,6 +95,10 @@ impl Client {
     /// Takes the time that writes have been blocked on the client since the last call.
     pub fn take_blocked(&self) -> Duration {
         Duration::from_micros(self.blocked_micros.swap(0, Ordering::Relaxed))
+    }
+
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.open_ended.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_cut(&self, cut: Cut) {

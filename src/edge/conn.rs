@@ -1,18 +1,14 @@
-//! One client connection: knows whether its client takes what we write.
-//!
-//! The hard idea: a write that has not finished is no proof of a stalled client. The kernel reports a
-//! socket writable only when a third of its buffer is free, so a reader of 1 KB/s blocks one write for
-//! a minute and is healthy all the while. Progress is what the client's side has *acknowledged*
-//! (`tcpi_bytes_acked` of `TCP_INFO`, tcp(7)); while a write is blocked it is looked at a few times per
-//! `write_stall`, and only a span with no acknowledged byte cuts the client.
+//! One client connection, as Pingora reads and writes it: knows whether its client takes what we write
+//! (see `blocked`), where its requests end (see `inbound`), and how it must be closed.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Instant;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use filedescriptor::OwnedHandle;
 use pingora::protocols::l4::ext::set_snd_buf;
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::{
@@ -20,13 +16,14 @@ use pingora::protocols::{
     TimingDigest, UniqueID, UniqueIDType,
 };
 use pingora_http::ResponseHeader;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Sleep;
 
-use super::client::{Client, Cut};
-
-/// Looks per `write_stall`: a client is cut after it, and at most a twentieth later.
-const LOOKS: u32 = 20;
+use super::blocked::Blocked;
+use super::chunks::Malformed;
+use super::client::Client;
+use super::inbound::Inbound;
+use super::scratch;
 
 /// A client connection that Pingora reads and writes through.
 pub(super) struct Conn {
@@ -34,19 +31,13 @@ pub(super) struct Conn {
     client: Arc<Client>,
     digest: Arc<ProxyDigest>,
     socket: Option<Arc<SocketDigest>>,
+    /// Its bytes, request by request.
+    pub(super) inbound: Inbound,
     blocked: Option<Blocked>,
     /// Bytes the socket's send buffer was last sized for.
     window: Option<usize>,
     /// Something was written since the last flush.
     unflushed: bool,
-}
-
-/// A write that waits for the client.
-struct Blocked {
-    since: Instant,
-    acked: Option<u64>,
-    progress: Instant,
-    timer: Pin<Box<Sleep>>,
 }
 
 impl Conn {
@@ -55,7 +46,16 @@ impl Conn {
         let head = ResponseHeader::build(200, Some(0)).expect("200 is a status");
         let digest = Arc::new(ProxyDigest::new(Box::new(head), Some(Box::new(Arc::clone(&client)))));
         let socket = inner.get_socket_digest();
-        Self { inner, client, digest, socket, blocked: None, window: None, unflushed: false }
+        Self {
+            inner,
+            client,
+            digest,
+            socket,
+            inbound: Inbound::new(),
+            blocked: None,
+            window: None,
+            unflushed: false,
+        }
     }
 
     /// Sizes the socket's buffer by the window of the exchange, when it has changed.
@@ -75,60 +75,77 @@ impl Conn {
 
     /// Passes a write's result through, and ends one that the client has let stall.
     fn watch<T>(&mut self, poll: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        match poll {
-            Poll::Ready(result) => {
-                if let Some(blocked) = self.blocked.take() {
-                    self.client.add_blocked(blocked.since.elapsed());
-                }
-                if result.is_err() {
-                    self.client.mark_gone(Instant::now());
-                }
-                Poll::Ready(result)
-            }
-            Poll::Pending => match self.poll_stall(cx) {
-                Poll::Pending => Poll::Pending,
-                Poll::Ready(cut) => {
-                    if let Some(blocked) = self.blocked.take() {
-                        self.client.add_blocked(blocked.since.elapsed());
-                    }
-                    self.client.set_cut(cut);
-                    Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-                }
-            },
+        if poll.is_pending() {
+            let acked = self.acked();
+            let blocked = self.blocked.get_or_insert_with(|| Blocked::new(acked));
+            let Poll::Ready(cut) = blocked.poll(acked, self.client.limits(), cx) else {
+                return Poll::Pending;
+            };
+            self.unblock();
+            self.client.set_cut(cut);
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        self.unblock();
+        if matches!(poll, Poll::Ready(Err(_))) {
+            self.client.mark_gone(Instant::now());
+        }
+        poll
+    }
+
+    fn unblock(&mut self) {
+        if let Some(blocked) = self.blocked.take() {
+            self.client.add_blocked(blocked.since.elapsed());
         }
     }
 
-    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
-        let limits = self.client.limits();
-        let now = Instant::now();
-        let acked = self.acked();
-        let blocked = self.blocked.get_or_insert_with(|| Blocked {
-            since: now,
-            acked,
-            progress: now,
-            timer: Box::pin(tokio::time::sleep_until(now.into())),
-        });
-        if acked > blocked.acked {
-            blocked.acked = acked;
-            blocked.progress = now;
+    /// Reads while the request is answered: what comes is kept for later, and only its end is told.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        scratch::with(|bytes| {
+            loop {
+                let mut read = ReadBuf::new(bytes);
+                ready!(Pin::new(&mut self.inner).poll_read(cx, &mut read))?;
+                if read.filled().is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                self.inbound.keep(read.filled());
+            }
+        })
+    }
+
+    /// Reads for the current request and for nothing behind it.
+    fn poll_request(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.inbound.has_ahead() {
+            buf.put_slice(&self.inbound.take_ahead(buf.remaining()).map_err(malformed)?);
+            return Poll::Ready(Ok(()));
         }
-        loop {
-            let now = Instant::now();
-            if limits.total_at.is_some_and(|at| now >= at) {
-                return Poll::Ready(Cut::Total);
-            }
-            let stalled_at = blocked.progress + limits.stall;
-            if now >= stalled_at {
-                return Poll::Ready(Cut::Stalled);
-            }
-            let look = (now + limits.stall / LOOKS).min(stalled_at);
-            let next = limits.total_at.map_or(look, |at| look.min(at));
-            blocked.timer.as_mut().reset(next.into());
-            if blocked.timer.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        let used = self.inbound.split(&buf.filled()[before..]).map_err(malformed)?;
+        buf.set_filled(before + used);
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn malformed(_: Malformed) -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+impl Drop for Conn {
+    /// Where only the end of the connection tells the end of an answer, one that broke off must not end
+    /// like one that is whole: the client gets a reset.
+    fn drop(&mut self) {
+        if self.client.is_cut_short()
+            && let Err(error) = reset_on_close(self.inner.id())
+        {
+            log::warn!("an HTTP/1.0 answer that broke off may look whole to its client: {error}");
         }
     }
+}
+
+/// Makes the coming close of a socket a reset.
+fn reset_on_close(fd: UniqueIDType) -> io::Result<()> {
+    let socket = OwnedHandle::dup(&fd).map_err(io::Error::other)?;
+    SockRef::from(&socket).set_linger(Some(Duration::ZERO))
 }
 
 impl AsyncRead for Conn {
@@ -145,10 +162,10 @@ impl AsyncRead for Conn {
             return Poll::Ready(Err(error));
         }
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.inner).poll_read(cx, buf);
+        let read = if self.inbound.is_over() { self.poll_end(cx) } else { self.poll_request(cx, buf) };
         let ended = match &read {
             Poll::Ready(Ok(())) => buf.filled().len() == before && buf.remaining() > 0,
-            Poll::Ready(Err(_)) => true,
+            Poll::Ready(Err(error)) => error.kind() != io::ErrorKind::InvalidData,
             Poll::Pending => false,
         };
         if ended {

@@ -4,6 +4,8 @@
 //! (request smuggling, RFC 9112, 11.2). Pingora reads the head again afterwards: what passes here must
 //! pass there, so both use httparse, and this check only ever refuses more.
 
+use http::uri::{PathAndQuery, Uri};
+
 use crate::rejection::Rejection;
 
 /// Most header lines that can be allowed: Pingora's own bound.
@@ -18,6 +20,15 @@ pub struct Limits {
     pub header_bytes: usize,
     /// Header lines, at most [`HEADERS_MAX`].
     pub header_count: usize,
+}
+
+/// How the end of a request's body is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// After so many bytes; 0 where there is none.
+    Length(u64),
+    /// By its chunks.
+    Chunked,
 }
 
 /// Where the head ends in `bytes`, of which `scanned` have been looked at already: after its blank line.
@@ -35,46 +46,63 @@ pub(super) fn end(bytes: &[u8], scanned: usize) -> Result<Option<usize>, Rejecti
     Ok(None)
 }
 
-/// Checks a whole head.
+/// Checks a whole head, and gives the framing of the body that follows.
 ///
 /// # Errors
 /// What the client is to be told.
-pub(super) fn check(head: &[u8], limits: &Limits) -> Result<(), Rejection> {
+pub(super) fn check(head: &[u8], limits: &Limits) -> Result<Framing, Rejection> {
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut lines);
     match request.parse(head) {
         Ok(httparse::Status::Complete(_)) => {}
         Err(httparse::Error::TooManyHeaders) => return Err(Rejection::HeadTooLarge),
+        Err(httparse::Error::Version) => {
+            return Err(bad("the request line is not one of HTTP/1.1 or HTTP/1.0"));
+        }
         Ok(httparse::Status::Partial) | Err(_) => return Err(bad("the request head is not valid HTTP/1.1")),
     }
-    if request.path.is_some_and(|target| target.len() > limits.uri_bytes) {
+    let target = request.path.unwrap_or_default();
+    if target.len() > limits.uri_bytes {
         return Err(Rejection::UriTooLong);
     }
     if request.headers.len() > limits.header_count {
         return Err(Rejection::HeadTooLarge);
     }
     let is_current = request.version == Some(1);
-    framing(request.headers, is_current)?;
-    host(request.headers, is_current)
+    host(request.headers, is_current)?;
+    if request.method == Some("CONNECT") {
+        return Err(bad("this is no forward proxy: CONNECT is not served"));
+    }
+    self::target(target, request.headers)?;
+    framing(request.headers, is_current)
 }
 
 /// One length, told in one way.
-fn framing(headers: &[httparse::Header<'_>], is_current: bool) -> Result<(), Rejection> {
+fn framing(headers: &[httparse::Header<'_>], is_current: bool) -> Result<Framing, Rejection> {
+    if headers.iter().any(|header| is_disguised(header.name)) {
+        return Err(bad("Content-Length and Transfer-Encoding are written with a hyphen"));
+    }
     let mut lengths = values(headers, "content-length");
     let mut codings = values(headers, "transfer-encoding");
     match (lengths.next(), codings.next()) {
-        (None, None) => Ok(()),
+        (None, None) => Ok(Framing::Length(0)),
         (Some(_), Some(_)) => Err(bad("Content-Length and Transfer-Encoding exclude each other")),
-        (Some(length), None) if lengths.next().is_some() || !is_number(length) => {
-            Err(bad("Content-Length must stand once and be a number"))
-        }
-        (Some(_), None) => Ok(()),
+        (Some(length), None) => match (lengths.next(), number(length)) {
+            (None, Some(length)) => Ok(Framing::Length(length)),
+            _ => Err(bad("Content-Length must stand once and be a number")),
+        },
         (None, Some(_)) if !is_current => Err(bad("HTTP/1.0 has no Transfer-Encoding")),
         (None, Some(coding)) if codings.next().is_some() || !coding.eq_ignore_ascii_case(b"chunked") => {
             Err(Rejection::CodingNotImplemented)
         }
-        (None, Some(_)) => Ok(()),
+        (None, Some(_)) => Ok(Framing::Chunked),
     }
+}
+
+/// Whether a reader that takes `_` for `-`, as CGI does, would take this name for framing.
+fn is_disguised(name: &str) -> bool {
+    let names = ["content-length", "transfer-encoding"];
+    name.contains('_') && names.contains(&name.replace('_', "-").to_ascii_lowercase().as_str())
 }
 
 /// Exactly one `Host` in HTTP/1.1 (RFC 9112, 3.2), of characters that no reader takes for a path.
@@ -89,6 +117,29 @@ fn host(headers: &[httparse::Header<'_>], is_current: bool) -> Result<(), Reject
     }
 }
 
+/// A path, `*`, or a URL whose host is the one of `Host`, of characters that a URL may hold.
+fn target(target: &str, headers: &[httparse::Header<'_>]) -> Result<(), Rejection> {
+    let url = ["http://", "https://"].iter().find_map(|scheme| behind(target, scheme));
+    let is_url = if let Some(rest) = url {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') || values(headers, "host").any(|host| host != authority.as_bytes()) {
+            return Err(bad("the host of the request target and Host must be the same"));
+        }
+        Uri::try_from(target).is_ok()
+    } else if target.starts_with('/') || target == "*" {
+        PathAndQuery::try_from(target).is_ok()
+    } else {
+        return Err(bad("the request target must be a path"));
+    };
+    if is_url { Ok(()) } else { Err(bad("the request target is no URL")) }
+}
+
+/// What stands behind a scheme, which has no case.
+fn behind<'a>(target: &'a str, scheme: &str) -> Option<&'a str> {
+    let (begin, rest) = target.split_at_checked(scheme.len())?;
+    begin.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
 fn values<'a>(headers: &'a [httparse::Header<'a>], name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     headers
         .iter()
@@ -96,8 +147,10 @@ fn values<'a>(headers: &'a [httparse::Header<'a>], name: &'a str) -> impl Iterat
         .map(|header| header.value.trim_ascii())
 }
 
-fn is_number(value: &[u8]) -> bool {
-    (1..=19).contains(&value.len()) && value.iter().all(u8::is_ascii_digit)
+/// Digits and nothing else; 19 of them always fit.
+fn number(value: &[u8]) -> Option<u64> {
+    let is_number = (1..=19).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()
 }
 
 /// Which part of a head is to blame for its size. The target may not have come whole.
@@ -122,7 +175,16 @@ mod tests {
     fn told(lines: &str) -> u16 {
         let head = format!("{}\r\n\r\n", lines.replace('\n', "\r\n"));
         assert_eq!(end(head.as_bytes(), 0), Ok(Some(head.len())));
-        check(head.as_bytes(), &LIMITS).map_or_else(|rejection| rejection.status(), |()| 200)
+        check(head.as_bytes(), &LIMITS).map_or_else(|rejection| rejection.status(), |_| 200)
+    }
+
+    #[test]
+    fn the_end_of_a_body_is_told_in_one_way() {
+        let framing =
+            |line: &str| check(format!("POST / HTTP/1.1\r\nHost: x\r\n{line}\r\n\r\n").as_bytes(), &LIMITS);
+        assert_eq!(framing("a: b"), Ok(Framing::Length(0)));
+        assert_eq!(framing("content-length: 0012 "), Ok(Framing::Length(12)));
+        assert_eq!(framing("transfer-encoding: Chunked"), Ok(Framing::Chunked));
     }
 
     #[test]
@@ -132,6 +194,21 @@ mod tests {
             ("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: chunked", 200),
             ("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: Chunked", 200),
             ("GET / HTTP/1.0", 200),
+            ("GET /a?b=c/{d} HTTP/1.1\nHost: x", 200),
+            ("OPTIONS * HTTP/1.1\nHost: x", 200),
+            ("GET http://x:80/a HTTP/1.1\nHost: x:80", 200),
+            ("GET HTTPS://x?a HTTP/1.1\nHost: x", 200),
+            ("GET http://x/ HTTP/1.0", 200),
+            ("GET http://x/ HTTP/1.1\nHost: y", 400),
+            ("GET http://x:80/ HTTP/1.1\nHost: x", 400),
+            ("GET http://u@x/ HTTP/1.0", 400),
+            ("GET http:/\\x/ HTTP/1.1\nHost: x", 400),
+            ("GET http:///a HTTP/1.0", 400),
+            ("GET x:443 HTTP/1.1\nHost: x", 400),
+            ("GET a HTTP/1.1\nHost: x", 400),
+            ("GET /<a> HTTP/1.1\nHost: x", 400),
+            ("CONNECT x:443 HTTP/1.1\nHost: x:443", 400),
+            ("CONNECT / HTTP/1.1\nHost: x", 400),
             ("POST / HTTP/1.1\nHost: x\nContent-Length: 3\nTransfer-Encoding: chunked", 400),
             ("POST / HTTP/1.1\nHost: x\nContent-Length: 3\nContent-Length: 3", 400),
             ("POST / HTTP/1.1\nHost: x\nContent-Length: 3, 3", 400),
@@ -141,6 +218,9 @@ mod tests {
             ("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: ,chunked", 501),
             ("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\nTransfer-Encoding: chunked", 501),
             ("POST / HTTP/1.0\nTransfer-Encoding: chunked", 400),
+            ("POST / HTTP/1.1\nHost: x\nTransfer_Encoding: chunked", 400),
+            ("POST / HTTP/1.1\nHost: x\nContent_length: 3", 400),
+            ("POST / HTTP/1.1\nHost: x\nSession_Id: 3", 200),
             ("GET / HTTP/1.1", 400),
             ("GET / HTTP/1.1\nHost: x\nHost: x", 400),
             ("GET / HTTP/1.1\nHost: x/?", 400),
@@ -148,6 +228,9 @@ mod tests {
             ("GET / HTTP/1.1\nHost: x\n folded: 1", 400),
             ("GET / HTTP/1.1\nHost : x", 400),
             ("GET / HTTP/2.0\nHost: x", 400),
+            ("GET / HTTP/1.2\nHost: x", 400),
+            ("GET /", 400),
+            ("PRI * HTTP/2.0", 400),
             ("GET /a b HTTP/1.1\nHost: x", 400),
             ("\u{16}\u{3}\u{1}", 400),
         ];

@@ -6,15 +6,21 @@
 //! Pingora knows that a write did not finish; it does not know whether the client made progress. So
 //! every client connection is wrapped in a `Conn`, which does.
 
+mod blocked;
+mod chunks;
 mod client;
 mod conn;
+mod connections;
 mod head;
+mod inbound;
 mod listener;
 mod reader;
 mod refuse;
+mod scratch;
 mod serve;
 
 pub use client::{Client, Cut};
+pub use connections::Connections;
 pub use head::{HEADERS_MAX, Limits};
 pub use listener::{Bound, bind};
 pub use refuse::Witness;

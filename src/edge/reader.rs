@@ -5,7 +5,6 @@
 //! (HAProxy's `timeout http-request`), and an idle connection holds nothing but its socket: bytes are
 //! read into a scratch buffer of the thread and kept only once they have come.
 
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -13,29 +12,30 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use pingora::protocols::Stream;
 use pingora::server::ShutdownWatch;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Instant;
 
-use super::head::{self, Limits};
+use super::conn::Conn;
+use super::head::{self, Framing, Limits};
+use super::scratch;
 use crate::rejection::Rejection;
-
-/// Bytes of one read: a head and what comes with it.
-const SCRATCH: usize = 16 * 1024;
 
 /// How long a connection that was accepted but has said nothing may still bring its request when the
 /// gateway stops listening.
 const LAST_CALL: Duration = Duration::from_secs(1);
 
-thread_local! {
-    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
-}
-
 /// What came of waiting for a head.
 pub(super) enum Head {
-    /// A head that may be acted on, and what came behind it.
-    Whole(BytesMut),
+    /// A head that may be acted on.
+    Whole {
+        /// Its bytes, and what came with them.
+        bytes: BytesMut,
+        /// Where it ends.
+        end: usize,
+        /// How its body ends.
+        framing: Framing,
+    },
     /// A head that is refused.
     Bad(Rejection),
     /// The client said nothing more, or it is time to go.
@@ -55,7 +55,7 @@ pub(super) struct Patience {
 
 /// Waits for a head and reads it.
 pub(super) async fn read(
-    stream: &mut Stream,
+    conn: &mut Conn,
     limits: &Limits,
     patience: Patience,
     shutdown: &mut ShutdownWatch,
@@ -71,7 +71,7 @@ pub(super) async fn read(
         let was_empty = bytes.is_empty();
         let read = tokio::select! {
             biased;
-            read = more(stream, &mut bytes) => read,
+            read = more(conn, &mut bytes) => read,
             () = &mut timer => return if was_empty { Head::Closed } else { Head::Bad(Rejection::HeadTimeout) },
             changed = shutdown.changed(), if !leaving => {
                 leaving = changed.is_err() || *shutdown.borrow();
@@ -102,11 +102,18 @@ fn judge(bytes: &mut BytesMut, scanned: &mut usize, limits: &Limits) -> Option<H
     while *scanned == 0 && bytes.starts_with(b"\r\n") {
         bytes.advance(2);
     }
+    // A method begins with a letter; TLS and other binary protocols would else be waited for in vain.
+    if *scanned == 0
+        && bytes.first().is_some_and(|first| !first.is_ascii_alphabetic())
+        && bytes[..] != b"\r"[..]
+    {
+        return Some(Head::Bad(Rejection::invalid("this is no HTTP/1.1 request", None)));
+    }
     match head::end(bytes, *scanned) {
         Err(rejection) => Some(Head::Bad(rejection)),
         Ok(Some(end)) if end > limits.header_bytes => Some(Head::Bad(head::too_large(bytes, limits))),
         Ok(Some(end)) => Some(match head::check(&bytes[..end], limits) {
-            Ok(()) => Head::Whole(std::mem::take(bytes)),
+            Ok(framing) => Head::Whole { bytes: std::mem::take(bytes), end, framing },
             Err(rejection) => Head::Bad(rejection),
         }),
         Ok(None) if bytes.len() > limits.header_bytes => Some(Head::Bad(head::too_large(bytes, limits))),
@@ -118,11 +125,11 @@ fn judge(bytes: &mut BytesMut, scanned: &mut usize, limits: &Limits) -> Option<H
 }
 
 /// Reads what there is. Nothing is lost when the future is dropped.
-async fn more(stream: &mut Stream, bytes: &mut BytesMut) -> io::Result<usize> {
+async fn more(conn: &mut Conn, bytes: &mut BytesMut) -> io::Result<usize> {
     poll_fn(|cx| {
-        BUFFER.with_borrow_mut(|buffer| {
+        scratch::with(|buffer| {
             let mut read = ReadBuf::new(buffer);
-            ready!(Pin::new(&mut *stream).poll_read(cx, &mut read))?;
+            ready!(Pin::new(&mut *conn).poll_read(cx, &mut read))?;
             bytes.extend_from_slice(read.filled());
             Poll::Ready(Ok(read.filled().len()))
         })

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
-use pingora::protocols::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::conn::Conn;
 use crate::openai::Dialect;
 use crate::rejection::Rejection;
 
@@ -16,23 +16,37 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Bytes that are still read, so that closing does not reset the connection under the answer.
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// Whoever keeps the books of refused heads.
+/// Whoever keeps the books of refused heads and connections.
 pub trait Witness: Send + Sync {
     /// Counts and logs one, and gives the request id to answer with.
     fn refused(&self, client: Option<IpAddr>, rejection: &Rejection) -> String;
+
+    /// Counts a connection that is one too many.
+    fn turned_away(&self);
 }
 
 /// Answers and closes.
-pub(super) async fn refuse(stream: &mut Stream, rejection: &Rejection, id: &str) {
+pub(super) async fn refuse(conn: &mut Conn, rejection: &Rejection, id: &str) {
     let answering = async {
-        stream.write_all(&answer(rejection, id)).await?;
-        stream.flush().await?;
-        AsyncWriteExt::shutdown(stream).await?;
-        let mut rest = stream.take(LINGER_BYTES as u64);
+        conn.write_all(&answer(rejection, id)).await?;
+        conn.flush().await
+    };
+    if !matches!(tokio::time::timeout(LINGER, answering).await, Ok(Ok(()))) {
+        log::debug!("request {id}: the client did not take its refusal");
+        return;
+    }
+    close(conn).await;
+}
+
+/// Closes a connection whose client may still be sending, without resetting it under an answer.
+pub(super) async fn close(conn: &mut Conn) {
+    let closing = async {
+        AsyncWriteExt::shutdown(conn).await?;
+        let mut rest = conn.take(LINGER_BYTES as u64);
         tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
     };
-    if !matches!(tokio::time::timeout(LINGER, answering).await, Ok(Ok(_))) {
-        log::debug!("request {id}: the client did not take its refusal");
+    if !matches!(tokio::time::timeout(LINGER, closing).await, Ok(Ok(_))) {
+        log::debug!("a client still sends; its connection is closed");
     }
 }
 
@@ -40,8 +54,11 @@ fn answer(rejection: &Rejection, id: &str) -> BytesMut {
     let body = Dialect::Other.error_body(rejection.code(), rejection.kind(), &rejection.message(), None);
     let status = http::StatusCode::from_u16(rejection.status()).unwrap_or(http::StatusCode::BAD_REQUEST);
     let reason = status.canonical_reason().unwrap_or("Error");
+    let retry = rejection
+        .retry_after()
+        .map_or_else(String::new, |after| format!("retry-after: {}\r\n", after.as_secs().max(1)));
     let head = format!(
-        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\nconnection: close\r\n\r\n",
+        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{retry}x-request-id: {id}\r\nconnection: close\r\n\r\n",
         status.as_u16(),
         body.len(),
     );

@@ -92,14 +92,13 @@ async fn collect(
     Ok(Body { bytes: bytes.freeze(), held: Arc::new(held) })
 }
 
-/// A body that cannot be read on: its framing is wrong, or else the client is gone.
+/// A body that cannot be read on: its framing is wrong, by the edge's check or by Pingora's, or else the
+/// client is gone.
 fn unread(error: Box<Error>) -> NoBody {
-    match error.etype() {
-        ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => {
-            Rejection::invalid("the body's chunked framing is wrong", None).into()
-        }
-        _ => NoBody::Lost(error),
-    }
+    let cause = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    let is_malformed = cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::InvalidData)
+        || matches!(error.etype(), ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd"));
+    if is_malformed { Rejection::malformed_body().into() } else { NoBody::Lost(error) }
 }
 
 fn reserve(held: &mut Reservation, bytes: u64) -> Result<usize, NoBody> {
@@ -140,9 +139,11 @@ pub(super) fn expects_continue(session: &Session) -> Result<bool, Rejection> {
     if session.req_header().version == http::Version::HTTP_10 {
         return Ok(false);
     }
-    match session.req_header().headers.get(http::header::EXPECT) {
+    let mut expected = session.req_header().headers.get_all(http::header::EXPECT).iter();
+    let is_known = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    match expected.next() {
         None => Ok(false),
-        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
+        Some(first) if is_known(first) && expected.all(is_known) => Ok(true),
         Some(_) => Err(Rejection::ExpectationFailed),
     }
 }

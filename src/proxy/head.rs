@@ -29,7 +29,7 @@ pub(super) fn request(
         RequestHeader::build(client.method.clone(), path.as_bytes(), Some(client.headers.len() + 6))?;
     let nominated = nominated(&client.headers);
     for (name, value) in &client.headers {
-        if passes(name, &nominated, &OURS) && name != "x-request-id" && !drops(name, exchange) {
+        if passes(name, &nominated, &OURS) && !drops(name, exchange) {
             head.append_header(name.clone(), value)?;
         }
     }
@@ -99,7 +99,12 @@ pub(super) fn response(head: &mut ResponseHeader, id: &str, is_stream: bool) -> 
 
 fn passes(name: &HeaderName, nominated: &[String], stopped: &[&str]) -> bool {
     let name = name.as_str();
-    !HOP_BY_HOP.contains(&name) && !stopped.contains(&name) && !nominated.iter().any(|other| other == name)
+    // A reader that takes `_` for `-`, as CGI does, would take one for the other.
+    let disguised = name.contains('_').then(|| name.replace('_', "-"));
+    let read_as = disguised.as_deref().unwrap_or(name);
+    !HOP_BY_HOP.contains(&read_as)
+        && !stopped.contains(&read_as)
+        && !nominated.iter().any(|other| other == name)
 }
 
 /// The header names that `Connection` lists.

@@ -9,6 +9,7 @@ mod body;
 mod exchange;
 mod failure;
 mod head;
+mod http10;
 mod intake;
 mod models;
 mod peer;
@@ -31,6 +32,7 @@ use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use answer::Mode;
 pub use exchange::Exchange;
 use failure::{Stop, classify};
+use http10::Http10;
 use intake::Intake;
 pub use shared::Shared;
 use stream::Stream;
@@ -45,12 +47,13 @@ use crate::upstream;
 /// The gateway as Pingora sees it.
 pub struct Gateway {
     shared: Arc<Shared>,
+    http10: Http10,
 }
 
 impl Gateway {
     /// A gateway over what all exchanges share.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { shared, http10: Http10::new() }
     }
 
     fn may_retry(&self, failure: Failure, session: &Session, exchange: &Exchange) -> bool {
@@ -76,9 +79,11 @@ impl ProxyHttp for Gateway {
     }
 
     /// No modules: the one that Pingora brings compresses, and an event stream must never wait for that.
+    /// The one of ours is not for every client, see `http10`.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+        self.http10.adapt(session);
         match intake::take(&self.shared, session, exchange).await? {
             Intake::Proxy => {
                 if let Some(route) = exchange.route.clone() {
@@ -140,6 +145,7 @@ impl ProxyHttp for Gateway {
         exchange.ending.status = head.status.as_u16();
         exchange.answer.mention = session::may_complain(head);
         exchange.answer.upstream_id = head::response(head, &exchange.id, is_stream)?;
+        http10::note_open_end(session, head, exchange);
         exchange.answer.mode = match (&exchange.route, &exchange.attempt) {
             (Some(route), Some(attempt)) if is_stream => {
                 let active = self.shared.metrics.stream(&route.name);
@@ -227,9 +233,12 @@ impl ProxyHttp for Gateway {
     }
 
     async fn logging(&self, _session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
-        if error.is_none() && exchange.ending.outcome == Outcome::Abandoned {
-            let (outcome, code) = exchange.completed();
-            exchange.end(outcome, code);
+        if error.is_none() {
+            exchange.client.iter().for_each(|client| client.whole());
+            if exchange.ending.outcome == Outcome::Abandoned {
+                let (outcome, code) = exchange.completed();
+                exchange.end(outcome, code);
+            }
         }
         exchange.settle(Instant::now());
     }

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use super::exchange::Exchange;
 use crate::access_log::AccessLog;
 use crate::drain::Drain;
-use crate::edge::Witness;
+use crate::edge::{Connections, Witness};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::rejection::Rejection;
@@ -28,6 +28,8 @@ pub struct Shared {
     pub ledger: Arc<Ledger>,
     /// Response bytes held.
     pub stream_bytes: Arc<AtomicUsize>,
+    /// Client connections.
+    pub connections: Arc<Connections>,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// The access log.
@@ -36,7 +38,7 @@ pub struct Shared {
     pub ids: request_id::Source,
 }
 
-/// Heads that are refused at the edge are exchanges like any other: counted, logged, with an id.
+/// Heads and connections that are refused at the edge are exchanges like any other: counted, logged, with an id.
 impl Witness for Arc<Shared> {
     fn refused(&self, client: Option<IpAddr>, rejection: &Rejection) -> String {
         let mut exchange = Exchange::begin(self, Instant::now(), SystemTime::now());
@@ -45,5 +47,9 @@ impl Witness for Arc<Shared> {
         exchange.end_with(rejection.outcome(), rejection);
         exchange.ending.status = rejection.status();
         exchange.id.clone()
+    }
+
+    fn turned_away(&self) {
+        self.metrics.turned_away();
     }
 }

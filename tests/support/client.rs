@@ -14,9 +14,9 @@ use super::wait::{SOON, within};
 /// How a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By its HTTP framing.
+    /// By its HTTP framing, or by a FIN where that is its framing.
     Clean,
-    /// The connection ended first.
+    /// The connection ended first, or was reset.
     Broken,
 }
 
@@ -58,6 +58,7 @@ pub(crate) struct Client {
     bodiless: bool,
     read_bytes: usize,
     ended: Option<End>,
+    was_reset: bool,
 }
 
 impl Client {
@@ -70,7 +71,16 @@ impl Client {
     pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("TCP_NODELAY");
         let (raw, body) = (Vec::new(), Vec::new());
-        Self { stream, raw, body, decoder: None, bodiless: false, read_bytes: 16 * 1024, ended: None }
+        Self {
+            stream,
+            raw,
+            body,
+            decoder: None,
+            bodiless: false,
+            read_bytes: 16 * 1024,
+            ended: None,
+            was_reset: false,
+        }
     }
 
     /// Takes at most this many bytes from the socket at a time.
@@ -157,7 +167,7 @@ impl Client {
             self.decode();
         } else {
             let by_connection = self.decoder.as_ref().is_some_and(BodyDecoder::ends_with_connection);
-            self.ended = Some(if by_connection { End::Clean } else { End::Broken });
+            self.ended = Some(if by_connection && !self.was_reset { End::Clean } else { End::Broken });
         }
         true
     }
@@ -233,7 +243,11 @@ impl Client {
     async fn read_raw(&mut self) -> bool {
         let mut buffer = vec![0; self.read_bytes];
         match self.stream.read(&mut buffer).await {
-            Ok(0) | Err(_) => false,
+            Ok(0) => false,
+            Err(_) => {
+                self.was_reset = true;
+                false
+            }
             Ok(count) => {
                 self.raw.extend_from_slice(&buffer[..count]);
                 true

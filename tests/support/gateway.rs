@@ -33,18 +33,24 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Starts the gateway and waits until it is ready.
     pub(crate) async fn start(settings: Settings) -> Self {
+        Self::start_as(Command::new(BINARY), settings).await
+    }
+
+    /// The same behind a limit of file descriptors, as `ulimit` takes it: `-Sn 256`.
+    pub(crate) async fn start_limited(limit: &str, settings: Settings) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), BINARY]);
+        Self::start_as(shell, settings).await
+    }
+
+    async fn start_as(mut command: Command, settings: Settings) -> Self {
         let dir = tempfile::tempdir().expect("temporary directory");
         let file = dir.path().join("streamgate.yaml");
         std::fs::write(&file, settings.text(&dir.path().join("access.log"))).expect("write the file");
         let stderr = std::fs::File::create(dir.path().join("stderr.log")).expect("create stderr.log");
-        let mut child = Command::new(BINARY)
-            .args(["run", "-c"])
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(stderr)
-            .spawn()
-            .expect("start the gateway");
+        command.args(["run", "-c"]).arg(&file);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        let mut child = command.spawn().expect("start the gateway");
         let mut lines = lines_of(&mut child);
         let (mut addr, mut admin) = (None, None);
         while let Some(line) = within("the gateway says ready", START, lines.recv()).await {
@@ -157,6 +163,14 @@ impl Gateway {
     /// Open file descriptors.
     pub(crate) fn fd_count(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("fd").count()
+    }
+
+    /// The limits of file descriptors it runs under: soft and hard.
+    pub(crate) fn fd_limits(&self) -> (u64, u64) {
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", self.child.id())).expect("limits");
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("open files");
+        let mut fields = line.split_whitespace().map(|field| field.parse().expect("a number"));
+        (fields.next().expect("soft"), fields.next().expect("hard"))
     }
 
     /// Clock ticks (hundredths of a second) of CPU used so far, user and system.

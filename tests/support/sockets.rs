@@ -6,6 +6,12 @@ use std::time::Duration;
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream};
 
+/// For a test with more connections than the soft limit of many systems allows.
+pub(crate) fn many_descriptors() {
+    let limit = rlimit::increase_nofile_limit(u64::MAX).expect("RLIMIT_NOFILE");
+    assert!(limit >= 4096, "only {limit} descriptors are allowed");
+}
+
 /// Closes with a reset instead of a FIN.
 pub(crate) fn reset(stream: TcpStream) {
     SockRef::from(&stream).set_linger(Some(Duration::ZERO)).expect("SO_LINGER");

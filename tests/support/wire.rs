@@ -133,6 +133,12 @@ impl Request {
         }
     }
 
+    /// The same as a client of HTTP/1.0 sends it: without a Host.
+    pub(crate) fn http10(mut self) -> Self {
+        self.line = self.line.replace("HTTP/1.1", "HTTP/1.0");
+        self.without("host")
+    }
+
     /// Adds one header line.
     pub(crate) fn header(mut self, line: &str) -> Self {
         self.headers.push(line.to_owned());

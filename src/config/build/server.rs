@@ -7,12 +7,14 @@ use super::value;
 use crate::config::environment::Environment;
 use crate::config::place::At;
 use crate::config::raw::{self, Field};
-use crate::config::units::{Count, OrAuto};
+use crate::config::units::{Count, OrAuto, OrNever};
 use crate::config::{AccessTarget, Log, LogFormat, RequestLimits, Server, Shutdown};
 use crate::sim;
 
 /// Most worker threads: more than any machine has use for.
 const THREADS_MAX: u64 = 1024;
+/// Most client connections: more than a process has descriptors for.
+const CONNECTIONS_MAX: u64 = 1_000_000;
 /// Most idle connections: more than a process has descriptors for.
 const IDLE_MAX: u64 = 1_000_000;
 /// Largest request body that can be allowed. It is held whole in memory.
@@ -28,10 +30,21 @@ pub(super) fn server(raw: &raw::Server, at: &At<'_>, environment: &Environment) 
         listen: listen(raw, &at.key("listen")),
         admin: admin(raw, &at.key("admin").key("listen")),
         threads: threads(raw, &at.key("threads"), environment),
+        connections_max: connections_max(raw, &at.key("connections").key("max")),
         request: limits(raw.request.get().unwrap_or(&request), &at.key("request"), environment),
         shutdown: shutdown(raw),
         pool_max_idle: whole(value::within(max_idle, &at.key("pool").key("max_idle"), 1..=IDLE_MAX)),
     }
+}
+
+fn connections_max(raw: &raw::Server, at: &At<'_>) -> Option<usize> {
+    let max = raw.connections.get().and_then(|connections| connections.max.get());
+    let max = match max {
+        Some(OrNever::Never) => return None,
+        Some(OrNever::Set(count)) => count.0,
+        None => 20_000,
+    };
+    Some(whole(value::within(max, at, 1..=CONNECTIONS_MAX)))
 }
 
 fn whole(number: u64) -> usize {
