@@ -7,7 +7,7 @@ use bytes::{BufMut, BytesMut};
 use pingora::protocols::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::openai::Dialect;
+use crate::openai::{About, Dialect, Told};
 use crate::rejection::Rejection;
 
 /// Time for the answer to be taken and for the client to stop sending.
@@ -37,7 +37,13 @@ pub(super) async fn refuse(stream: &mut Stream, rejection: &Rejection, id: &str)
 }
 
 fn answer(rejection: &Rejection, id: &str) -> BytesMut {
-    let body = Dialect::Other.error_body(rejection.code(), rejection.kind(), &rejection.message(), None);
+    let body = Dialect::Other.error_body(&Told {
+        code: rejection.code(),
+        kind: rejection.kind(),
+        message: &rejection.message(),
+        param: None,
+        about: About { request_id: id, ..About::default() },
+    });
     let status = http::StatusCode::from_u16(rejection.status()).unwrap_or(http::StatusCode::BAD_REQUEST);
     let reason = status.canonical_reason().unwrap_or("Error");
     let head = format!(

@@ -24,14 +24,19 @@ pub(super) fn count(value: Option<&RawValue>) -> Option<u64> {
     })
 }
 
-/// A string or a number as short text.
+/// A string or a number as text of at most 64 bytes.
 pub(super) fn short_text(value: Option<&RawValue>) -> Option<Box<str>> {
+    text(value, TEXT_BYTES_MAX)
+}
+
+/// A string or a number as text of at most `most` bytes.
+pub(super) fn text(value: Option<&RawValue>, most: usize) -> Option<Box<str>> {
     let text = match value?.get() {
         "null" => return None,
         quoted if quoted.starts_with('"') => serde_json::from_str(quoted).ok()?,
         other => other.to_owned(),
     };
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|&at| text.is_char_boundary(at))?;
+    let end = (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at))?;
     Some(text[..end].into())
 }
 

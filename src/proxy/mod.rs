@@ -166,9 +166,10 @@ impl ProxyHttp for Gateway {
         end: bool,
         exchange: &mut Exchange,
     ) -> Result<Option<std::time::Duration>> {
+        let about = exchange.request.about(&exchange.id, exchange.arrived_at);
         match &mut exchange.answer.mode {
             Mode::Reframe(stream) => {
-                let out = stream.filter(body.take(), end, Instant::now());
+                let out = stream.filter(body.take(), end, Instant::now(), about);
                 *body = out.map_err(|_| Error::new(ErrorType::InternalError).into_up())?;
             }
             _ => exchange.answer.note(body.as_ref(), end),
@@ -218,7 +219,7 @@ impl ProxyHttp for Gateway {
         let Some(rejection) = rejection.filter(|_| !answered) else {
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         };
-        let reply = respond::Reply::rejection(&rejection);
+        let reply = respond::Reply::rejection(&rejection, exchange);
         let sent = respond::send(session, exchange, reply).await;
         FailToProxy { error_code: rejection.status(), can_reuse_downstream: sent.is_ok() }
     }
