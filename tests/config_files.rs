@@ -83,7 +83,6 @@ fn the_accepted_but_inactive_settings_are_these() {
         [
             "server.connections.max",
             "timeouts.queue",
-            "clusters.qwen.profile",
             "clusters.qwen.health.active",
             "clusters.qwen.health.passive",
             "clusters.qwen.health.wedged",

@@ -2,6 +2,7 @@
 //!
 //! One reader for all of them: no name has two meanings, and engines mix them.
 
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -31,6 +32,15 @@ pub(super) fn read(usage: Option<&RawValue>) -> Usage {
             .or(cache_read),
         reasoning: lax::count(completion.reasoning_tokens),
     }
+}
+
+/// The figures of the last `usage` object that stands whole in a piece of JSON. A quote inside a string
+/// is always escaped, so generated text cannot be taken for one.
+pub(super) fn find(piece: &[u8]) -> Usage {
+    let name = Finder::new(b"\"usage\"");
+    let ats: Vec<usize> = name.find_iter(piece).collect();
+    let figures = ats.into_iter().rev().map(|at| read(lax::value_after(piece, at + name.needle().len())));
+    figures.into_iter().find(|usage| !usage.is_empty()).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
@@ -113,5 +123,19 @@ mod tests {
         }
         assert_eq!(figures("null"), Usage::default());
         assert_eq!(figures(r#"{"type":"duration","seconds":5}"#), Usage::default());
+    }
+
+    #[test]
+    fn figures_are_found_in_a_piece() {
+        let usage = Usage { prompt: Some(7), total: Some(7), ..Usage::default() };
+        for piece in [
+            r#"0.5]}],"usage":{"prompt_tokens":7,"total_tokens":7}}"#,
+            r#"text \"usage\":{\"prompt_tokens\":9}"}],"usage" : {"prompt_tokens":7,"total_tokens":7},"user":null}"#,
+            r#"{"usage":{"prompt_tokens":7,"total_tokens":7},"tools":[{"usage":{"type":"string"}},["usage"]],"usage":{"pro"#,
+        ] {
+            assert_eq!(find(piece.as_bytes()), usage, "{piece}");
+        }
+        assert_eq!(find(b"\"usage\":nul"), Usage::default());
+        assert_eq!(find(b"\"usage\""), Usage::default());
     }
 }

@@ -14,6 +14,12 @@ pub(super) fn read<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> Optio
     serde_json::from_str(value?.get()).ok()
 }
 
+/// The value that follows a member's name, which ends at `at`, where it stands whole in the piece.
+pub(super) fn value_after(piece: &[u8], at: usize) -> Option<&RawValue> {
+    let value = piece[at..].trim_ascii_start().strip_prefix(b":")?;
+    serde_json::Deserializer::from_slice(value).into_iter().next()?.ok()
+}
+
 /// A count: a whole number of at least 0, however it is spelled (`100`, `1e2`, `100.0`).
 pub(super) fn count(value: Option<&RawValue>) -> Option<u64> {
     let text = value?.get();

@@ -2,7 +2,7 @@
 //!
 //! * [`request`]: the few fields of a request body that the gateway acts on;
 //! * [`patch`]: changing one of them in place;
-//! * [`Observer`]: first token, usage, finish reason and errors of an answer;
+//! * [`Observer`] and [`Unary`]: first token, usage, finish reason and errors of a stream, of a whole answer;
 //! * [`Dialect`]: the form of an endpoint's events, and in which its clients expect an error;
 //! * [`profiles`]: what an engine does on the wire that the others do not.
 //!
@@ -20,8 +20,10 @@ pub mod patch;
 pub mod profiles;
 pub mod request;
 mod seen;
+mod unary;
 
 pub use answer::observe_unary;
 pub use dialects::{About, Dialect, Progress, Told};
 pub use observe::{Noted, Observer};
 pub use seen::{Failure, Seen};
+pub use unary::Unary;

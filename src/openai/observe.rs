@@ -11,7 +11,7 @@ use super::answer::{Answer, failure};
 use super::dialects::{Dialect, Progress, Reading};
 use super::needles;
 use super::seen::{Said, Seen};
-use crate::sse::{Event, EventKind, decode};
+use crate::sse::{Ends, Event, EventKind, decode};
 use crate::usage::{Source, Usage};
 
 /// What is known of a stream so far.
@@ -55,8 +55,7 @@ impl Observer {
                 self.data_events += 1;
                 match (event.raw, event.data()) {
                     (Some(raw), Some(data)) => self.data(raw, &data),
-                    // Too large to look at; only text or a tool call grows like that.
-                    _ => Noted { first_token: self.token(), ..Noted::default() },
+                    _ => self.large(event.ends),
                 }
             }
         }
@@ -108,22 +107,35 @@ impl Observer {
         let first = !self.has_token();
         match self.dialect.read(raw, data, first, &mut self.progress) {
             None => self.chunk(data),
-            Some(Reading::Said(said)) => self.said(said),
-            Some(Reading::End(said)) => {
-                self.done = true;
-                self.said(said)
-            }
-            Some(Reading::Token) => {
-                self.tokens += 1;
-                Noted::default()
-            }
             Some(Reading::Unknown) => {
                 let text = String::from_utf8_lossy(data);
                 let error = Answer::parse(&text).and_then(|answer| answer.said().error);
                 self.said(Said { error, ..Said::default() })
             }
-            Some(Reading::KeepAlive) => Noted { keep_alive: true, ..Noted::default() },
-            Some(Reading::Nothing) => Noted::default(),
+            Some(reading) => self.take(reading),
+        }
+    }
+
+    fn take(&mut self, reading: Reading) -> Noted {
+        match reading {
+            Reading::Said(said) => self.said(said),
+            Reading::End(said) => {
+                self.done = true;
+                self.said(said)
+            }
+            Reading::Token => Noted { first_token: self.token(), ..Noted::default() },
+            Reading::KeepAlive => Noted { keep_alive: true, ..Noted::default() },
+            Reading::Nothing | Reading::Unknown => Noted::default(),
+        }
+    }
+
+    /// An event too large to be held: its ends tell what it is where the endpoint has large events
+    /// besides tokens; else only text or a tool call grows like that.
+    fn large(&mut self, ends: Option<Ends<'_>>) -> Noted {
+        let reading = ends.and_then(|ends| self.dialect.read_ends(ends, &mut self.progress));
+        match reading {
+            Some(reading) => self.take(reading),
+            None => Noted { first_token: self.token(), ..Noted::default() },
         }
     }
 
@@ -165,7 +177,7 @@ mod tests {
 
     fn tell(observer: &mut Observer, data: &str) -> Noted {
         let raw = format!("data: {data}\n");
-        observer.event(&Event { kind: EventKind::Data, raw: Some(raw.as_bytes()) })
+        observer.event(&Event { kind: EventKind::Data, raw: Some(raw.as_bytes()), ends: None })
     }
 
     fn delta(delta: &str) -> String {
@@ -257,9 +269,9 @@ mod tests {
             assert_eq!(tell(&mut observer, odd), Noted::default(), "{odd}");
         }
         let bad = b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n";
-        assert_eq!(observer.event(&Event { kind: EventKind::Data, raw: Some(bad) }), FIRST);
+        assert_eq!(observer.event(&Event { kind: EventKind::Data, raw: Some(bad), ends: None }), FIRST);
         assert_eq!(
-            observer.event(&Event { kind: EventKind::Comment, raw: Some(b": x\n") }),
+            observer.event(&Event { kind: EventKind::Comment, raw: Some(b": x\n"), ends: None }),
             Noted::default()
         );
         assert_eq!(observer.data_events(), 6);
@@ -267,6 +279,6 @@ mod tests {
 
     #[test]
     fn an_event_too_large_to_see_counts_as_a_token() {
-        assert_eq!(Observer::default().event(&Event { kind: EventKind::Data, raw: None }), FIRST);
+        assert_eq!(Observer::default().event(&Event { kind: EventKind::Data, raw: None, ends: None }), FIRST);
     }
 }

@@ -6,13 +6,14 @@ use pingora::{Error, Result};
 use pingora_proxy::Session;
 
 use super::body::{self, Bounds, NoBody};
-use super::exchange::{Exchange, Request};
+use super::exchange::Exchange;
 use super::head;
 use super::models;
 use super::respond::Reply;
 use super::shared::Shared;
 use crate::config::{Action, Fixed, HalfClose, Route, Streaming};
 use crate::edge::Client;
+use crate::openai::profiles::{self, UsageFrame};
 use crate::openai::{Dialect, patch, request};
 use crate::rejection::Rejection;
 use crate::request_id;
@@ -96,7 +97,7 @@ async fn decide(shared: &Shared, session: &mut Session, exchange: &mut Exchange)
         return Err(Rejection::invalid(message, Some("stream")).into());
     }
     if let Some(first) = &peek {
-        let asked = ask_for_usage(route, first, &exchange.request, &mut body);
+        let asked = wants_usage(route, exchange) && ask_for_usage(first, &mut body);
         exchange.request.usage_is_ours = asked;
         // Places hold for the very bytes they were read from.
         let again = if asked && !route.aliases.is_empty() { self::peek(session, &body).await? } else { None };
@@ -166,12 +167,22 @@ fn is_opaque(session: &Session, body: &[u8]) -> bool {
     !(is_vague && body.trim_ascii_start().starts_with(b"{"))
 }
 
+/// Whether the usage of this request is to be asked for: it streams, its endpoint knows the option, and
+/// the engine would not tell it anyway.
+fn wants_usage(route: &Route, exchange: &Exchange) -> bool {
+    let request = &exchange.request;
+    route.include_usage
+        && request.streaming
+        && Dialect::of(&request.path).has_stream_options()
+        && exchange
+            .snapshot
+            .cluster_of(route)
+            .is_some_and(|cluster| profiles::of(cluster.config.profile).usage == UsageFrame::Asked)
+}
+
 /// Asks for the usage frame of a stream whose client did not. Whether it did: the frame is ours then,
 /// and is cut out again.
-fn ask_for_usage(route: &Route, peek: &request::Peek, request: &Request, body: &mut Body) -> bool {
-    if !route.include_usage || !request.streaming || !Dialect::of(&request.path).has_stream_options() {
-        return false;
-    }
+fn ask_for_usage(peek: &request::Peek, body: &mut Body) -> bool {
     let patched = patch::ask_for_usage(&body.bytes, peek);
     let asked = patched.is_some();
     body.bytes = patched.unwrap_or_else(|| std::mem::take(&mut body.bytes));

@@ -35,7 +35,7 @@ pub use shared::Shared;
 use stream::Stream;
 
 use crate::failure::Failure;
-use crate::openai::Dialect;
+use crate::openai::{Dialect, Unary};
 use crate::outcome::Outcome;
 use crate::rejection::Rejection;
 use crate::retry::{self, Decision, Facts};
@@ -150,7 +150,7 @@ impl ProxyHttp for Gateway {
                     active,
                 )))
             }
-            _ if is_json(head) => Mode::Observe(Vec::new()),
+            _ if is_json(head) => Mode::Observe(Unary::default()),
             _ => Mode::Pass,
         };
         if self.shared.drain.is_leaving() {

@@ -122,7 +122,7 @@ proptest! {
             observe_unary(input);
             let mut observer = Observer::default();
             for raw in [input, &[b"data: ", input].concat()] {
-                observer.event(&Event { kind: EventKind::Data, raw: Some(raw) });
+                observer.event(&Event { kind: EventKind::Data, raw: Some(raw), ends: None });
             }
             prop_assert_eq!(observer.data_events(), 2);
         }

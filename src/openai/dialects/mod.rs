@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::seen::Said;
-use crate::sse::{decode, encode};
+use crate::sse::{Ends, decode, encode};
 pub use responses::Progress;
 
 /// A client API's form of events and errors.
@@ -102,10 +102,20 @@ impl Dialect {
         first: bool,
         progress: &mut Progress,
     ) -> Option<Reading> {
-        let name = || decode::fields(raw).find(|field| field.name == b"event").map(|field| field.value);
         match self {
-            Self::Responses => Some(responses::read(name(), data, first, progress)),
-            Self::Messages => Some(messages::read(name(), data, first)),
+            Self::Responses => Some(responses::read(name(raw), data, first, progress)),
+            Self::Messages => Some(messages::read(name(raw), data, first)),
+            Self::Chat | Self::Completions | Self::Other => None,
+        }
+    }
+
+    /// Like [`read`](Self::read), for an event of which only the ends are there.
+    pub(super) fn read_ends(self, ends: Ends<'_>, progress: &mut Progress) -> Option<Reading> {
+        let name = name(ends.head);
+        match self {
+            Self::Responses => Some(responses::read_ends(name, ends, progress)),
+            Self::Messages if name.is_some_and(|name| !name.ends_with(b"_delta")) => Some(Reading::Nothing),
+            Self::Messages => Some(Reading::Token),
             Self::Chat | Self::Completions | Self::Other => None,
         }
     }
@@ -126,6 +136,11 @@ pub(super) enum Reading {
     Said(Said),
     /// Its kind is not known here; it may still be an error in OpenAI's form.
     Unknown,
+}
+
+/// The value of the `event:` line.
+fn name(lines: &[u8]) -> Option<&[u8]> {
+    decode::fields(lines).find(|field| field.name == b"event").map(|field| field.value)
 }
 
 /// OpenAI's error object (platform.openai.com, error codes): message, type, param, code.

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -12,6 +13,7 @@ use super::{Reading, Told, json};
 use crate::openai::answer::failure;
 use crate::openai::seen::{Failure, Said};
 use crate::openai::{figures, lax};
+use crate::sse::Ends;
 
 /// Longest id or model name kept of a response, in bytes.
 const NAME_BYTES_MAX: usize = 256;
@@ -42,6 +44,18 @@ impl Progress {
             self.response = lax::read(frame.response).and_then(|response: Response<'_>| response.named());
         }
     }
+
+    /// Takes the response's id from the beginning of an event.
+    fn note_id(&mut self, head: &[u8]) {
+        const NAME: &[u8] = b"\"id\"";
+        if self.response.is_some() {
+            return;
+        }
+        let response = memmem::find(head, b"\"response\"").map_or(&[][..], |at| &head[at..]);
+        let id = memmem::find(response, NAME).and_then(|at| lax::value_after(response, at + NAME.len()));
+        self.response = lax::text(id, NAME_BYTES_MAX)
+            .map(|id| Box::new(Named { id, model: None, created_at: None }));
+    }
 }
 
 /// Reads one event. An event that is skipped counts as numbered one after its predecessor.
@@ -69,6 +83,30 @@ pub(super) fn read(name: Option<&[u8]>, data: &[u8], first: bool, progress: &mut
             Reading::Said(Said { token: lax::is_present(frame.delta), ..Said::default() })
         }
         Some(_) => Reading::Nothing,
+    }
+}
+
+/// Reads an event of which only the ends are there: they echo the tools and instructions of the request
+/// and repeat the whole text, so the first and the last event of an answer are often large.
+pub(super) fn read_ends(name: Option<&[u8]>, ends: Ends<'_>, progress: &mut Progress) -> Reading {
+    progress.next_sequence = progress.next_sequence.saturating_add(1);
+    progress.note_id(ends.head);
+    // Without an `event:` line the `type` stands first or last in the data.
+    let is = |kind: &str| match name {
+        Some(name) => name == kind.as_bytes(),
+        None => {
+            let quoted = format!("\"{kind}\"");
+            [ends.head, ends.tail].iter().any(|end| memmem::find(end, quoted.as_bytes()).is_some())
+        }
+    };
+    let is_failed = is("response.failed");
+    if is_failed || is("response.completed") || is("response.incomplete") {
+        let error = is_failed.then(Failure::default);
+        return Reading::End(Said { usage: figures::find(ends.tail), is_final: true, error, ..Said::default() });
+    }
+    match name {
+        Some(name) if name.ends_with(b".delta") => Reading::Token,
+        _ => Reading::Nothing,
     }
 }
 

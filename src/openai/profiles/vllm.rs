@@ -2,8 +2,7 @@
 //!
 //! Usage stands on a frame of its own with empty `choices`, where asked for. Reasoning is `reasoning`,
 //! in older versions `reasoning_content`. Codes in errors are numbers. An engine that dies in the middle
-//! of a stream is told by `data: {"error": ...}`, and `data: [DONE]` follows all the same; a stream of
-//! Messages ends in `data: [DONE]` too.
+//! of a stream is told by `data: {"error": ...}`, and `data: [DONE]` follows all the same.
 
 use super::{Particulars, UsageFrame};
 
