@@ -274,10 +274,26 @@ async fn usage_of_whole_answers_is_read() {
     );
     let cases = [
         ("/v1/embeddings", long.as_str(), json!({ "prompt": 7, "completion": null })),
-        ("/v1/rerank", "{\"results\":[],\"usage\":{\"prompt_tokens\":56,\"total_tokens\":56}}", json!({ "prompt": 56 })),
-        ("/score", "{\"data\":[],\"usage\":{\"prompt_tokens\":9,\"total_tokens\":9,\"completion_tokens\":0}}", json!({ "prompt": 9, "completion": 0 })),
-        ("/v1/responses", "{\"object\":\"response\",\"error\":null,\"usage\":{\"input_tokens\":7,\"output_tokens\":3,\"output_tokens_details\":{\"reasoning_tokens\":2}}}", json!({ "prompt": 7, "completion": 3, "reasoning": 2 })),
-        ("/v1/messages", "{\"type\":\"message\",\"usage\":{\"input_tokens\":7,\"output_tokens\":3,\"cache_read_input_tokens\":4}}", json!({ "prompt": 11, "completion": 3, "cached": 4 })),
+        (
+            "/v1/rerank",
+            "{\"results\":[],\"usage\":{\"prompt_tokens\":56,\"total_tokens\":56}}",
+            json!({ "prompt": 56 }),
+        ),
+        (
+            "/score",
+            "{\"data\":[],\"usage\":{\"prompt_tokens\":9,\"total_tokens\":9,\"completion_tokens\":0}}",
+            json!({ "prompt": 9, "completion": 0 }),
+        ),
+        (
+            "/v1/responses",
+            "{\"object\":\"response\",\"error\":null,\"usage\":{\"input_tokens\":7,\"output_tokens\":3,\"output_tokens_details\":{\"reasoning_tokens\":2}}}",
+            json!({ "prompt": 7, "completion": 3, "reasoning": 2 }),
+        ),
+        (
+            "/v1/messages",
+            "{\"type\":\"message\",\"usage\":{\"input_tokens\":7,\"output_tokens\":3,\"cache_read_input_tokens\":4}}",
+            json!({ "prompt": 11, "completion": 3, "cached": 4 }),
+        ),
     ];
     for (path, body, want) in cases {
         let (gateway, mut upstream) = one_engine(everything).await;
@@ -301,7 +317,8 @@ async fn audio_passes_byte_for_byte() {
     let head = b"--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n";
     let body = [&head[..], &sound, b"\r\n--b--\r\n"].concat();
     for path in ["/v1/audio/transcriptions", "/v1/audio/translations"] {
-        let upload = Request::bare("POST", path).header("Content-Type: multipart/form-data; boundary=b").body(&body);
+        let upload =
+            Request::bare("POST", path).header("Content-Type: multipart/form-data; boundary=b").body(&body);
         for request in [upload.clone(), upload.chunked(10_000)] {
             let mut client = gateway.send(&request).await;
             let call = upstream.call().await;
@@ -312,7 +329,8 @@ async fn audio_passes_byte_for_byte() {
             assert_eq!(client.answer().await.text(), "{\"text\":\"hi\"}");
         }
     }
-    let mut client = gateway.send(&Request::post("/v1/audio/speech", "{\"model\":\"m\",\"input\":\"hi\"}")).await;
+    let mut client =
+        gateway.send(&Request::post("/v1/audio/speech", "{\"model\":\"m\",\"input\":\"hi\"}")).await;
     upstream.call().await.answer(answer("200 OK", &["Content-Type: audio/mpeg"], &sound)).await;
     let spoken = client.answer().await;
     assert_eq!(spoken.head.get("content-type"), Some("audio/mpeg"));

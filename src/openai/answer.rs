@@ -280,8 +280,16 @@ mod tests {
     #[test]
     fn a_failed_answer_of_responses_or_messages_is_an_error() {
         for (body, code, kind) in [
-            (r#"{"object":"response","status":"failed","error":{"code":"server_error","message":"x"}}"#, Some("server_error"), None),
-            (r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#, None, Some("overloaded_error")),
+            (
+                r#"{"object":"response","status":"failed","error":{"code":"server_error","message":"x"}}"#,
+                Some("server_error"),
+                None,
+            ),
+            (
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#,
+                None,
+                Some("overloaded_error"),
+            ),
         ] {
             let error = observe_unary(body.as_bytes()).error.expect(body);
             assert_eq!((error.code.as_deref(), error.kind.as_deref()), (code, kind));

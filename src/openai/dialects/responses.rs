@@ -53,8 +53,8 @@ impl Progress {
         }
         let response = memmem::find(head, b"\"response\"").map_or(&[][..], |at| &head[at..]);
         let id = memmem::find(response, NAME).and_then(|at| lax::value_after(response, at + NAME.len()));
-        self.response = lax::text(id, NAME_BYTES_MAX)
-            .map(|id| Box::new(Named { id, model: None, created_at: None }));
+        self.response =
+            lax::text(id, NAME_BYTES_MAX).map(|id| Box::new(Named { id, model: None, created_at: None }));
     }
 }
 
@@ -71,9 +71,7 @@ pub(super) fn read(name: Option<&[u8]>, data: &[u8], first: bool, progress: &mut
     progress.note(&frame);
     match frame.kind.as_deref() {
         None => Reading::Unknown,
-        Some("error") => {
-            Reading::Said(Said { error: Some(frame.error()), ..Said::default() })
-        }
+        Some("error") => Reading::Said(Said { error: Some(frame.error()), ..Said::default() }),
         Some("response.completed" | "response.incomplete" | "response.failed") => Reading::End(frame.last()),
         Some("response.output_item.added") => {
             Reading::Said(Said { token: frame.begins_call(), ..Said::default() })
@@ -102,7 +100,12 @@ pub(super) fn read_ends(name: Option<&[u8]>, ends: Ends<'_>, progress: &mut Prog
     let is_failed = is("response.failed");
     if is_failed || is("response.completed") || is("response.incomplete") {
         let error = is_failed.then(Failure::default);
-        return Reading::End(Said { usage: figures::find(ends.tail), is_final: true, error, ..Said::default() });
+        return Reading::End(Said {
+            usage: figures::find(ends.tail),
+            is_final: true,
+            error,
+            ..Said::default()
+        });
     }
     match name {
         Some(name) if name.ends_with(b".delta") => Reading::Token,
@@ -195,8 +198,7 @@ struct Frame<'a> {
 impl Frame<'_> {
     /// Of an `error` event; its members stand in the event itself or in an object of their own.
     fn error(&self) -> Failure {
-        failure(self.error)
-            .unwrap_or_else(|| Failure { code: lax::short_text(self.code), kind: None })
+        failure(self.error).unwrap_or_else(|| Failure { code: lax::short_text(self.code), kind: None })
     }
 
     fn last(&self) -> Said {
@@ -274,7 +276,8 @@ mod tests {
 
     fn response(event: &Bytes) -> serde_json::Value {
         let text = std::str::from_utf8(event).expect("text");
-        let data = text.strip_prefix("event: response.failed\ndata: ").and_then(|rest| rest.strip_suffix("\n\n"));
+        let data =
+            text.strip_prefix("event: response.failed\ndata: ").and_then(|rest| rest.strip_suffix("\n\n"));
         serde_json::from_str(data.expect("one event")).expect("JSON")
     }
 
@@ -287,7 +290,10 @@ mod tests {
         let event = response(&Dialect::Responses.error_event(&TOLD, &progress));
         assert_eq!((&event["type"], &event["sequence_number"]), (&"response.failed".into(), &5.into()));
         let inner = &event["response"];
-        assert_eq!((&inner["id"], &inner["model"], &inner["created_at"]), (&"resp_7".into(), &"qwen".into(), &5.into()));
+        assert_eq!(
+            (&inner["id"], &inner["model"], &inner["created_at"]),
+            (&"resp_7".into(), &"qwen".into(), &5.into())
+        );
         assert_eq!(inner["status"], "failed");
         assert_eq!(inner["error"], serde_json::json!({ "code": "idle_timeout", "message": "silent" }));
     }
@@ -303,7 +309,8 @@ mod tests {
 
     #[test]
     fn a_rejection_has_the_openai_form() {
-        let json = r#"{"error":{"message":"silent","type":"timeout_error","param":null,"code":"idle_timeout"}}"#;
+        let json =
+            r#"{"error":{"message":"silent","type":"timeout_error","param":null,"code":"idle_timeout"}}"#;
         assert_eq!(Dialect::Responses.error_body(&TOLD), json);
     }
 }
