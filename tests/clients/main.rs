@@ -57,8 +57,8 @@ async fn check(test: &str, installed: Result<Installed, String>, script: &str, c
         Err(why) => return support::not_run(test, &why),
     };
     let listen = "127.0.0.1:0".parse().unwrap();
-    let first_event = Duration::from_millis(20);
-    let settings = sim::Settings { listen, first_event, ..sim::Settings::default() };
+    let (first_event, inter_token) = (Duration::from_millis(20), Duration::from_millis(4));
+    let settings = sim::Settings { listen, first_event, inter_token, ..sim::Settings::default() };
     let engine = sim::Engine::bind(settings).await.unwrap();
     let engine_addr = engine.local_addr().unwrap();
     tokio::spawn(engine.run(std::future::pending()));
@@ -83,7 +83,8 @@ async fn check(test: &str, installed: Result<Installed, String>, script: &str, c
     let (url, engine_url) = (format!("http://{}", gateway.addr), format!("http://{engine_addr}"));
     let mut run = Command::new(&installed.program);
     run.arg(installed.scripts.join(script)).args([url, engine_url]);
-    let output = tokio::task::spawn_blocking(move || run.stdin(Stdio::null()).output().unwrap()).await.unwrap();
+    let output =
+        tokio::task::spawn_blocking(move || run.stdin(Stdio::null()).output().unwrap()).await.unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{report}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(report.matches("ok: ").count(), cases, "{report}");
