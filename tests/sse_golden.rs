@@ -99,7 +99,15 @@ fn out_of(chunks: &[Bytes]) -> usize {
 }
 
 fn line(event: &Event<'_>) -> String {
-    let Some(raw) = event.raw else { return format!("{:?} over the hold", event.kind) };
+    let Some(raw) = event.raw else {
+        let tail = event.ends.expect("what is not whole has ends").tail;
+        let tail = tail[tail.len().saturating_sub(60)..].escape_ascii();
+        return format!(
+            "{:?} over the hold, ending in {}",
+            event.kind,
+            tail.to_string().replace("\\\"", "\"")
+        );
+    };
     let text = event.data().unwrap_or_else(|| raw.into());
     format!("{:?} {}", event.kind, text.escape_ascii().to_string().replace("\\\"", "\""))
 }

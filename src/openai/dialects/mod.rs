@@ -5,6 +5,7 @@
 
 mod messages;
 mod path;
+mod response_failed;
 mod responses;
 
 use bytes::Bytes;
@@ -73,7 +74,7 @@ impl Dialect {
     /// No end marker follows it: clients take that for success.
     pub fn error_event(self, told: &Told<'_>, progress: &Progress) -> Bytes {
         match self {
-            Self::Responses => encode::named_event("response.failed", &responses::failed(told, progress)),
+            Self::Responses => encode::named_event("response.failed", &response_failed::data(told, progress)),
             Self::Messages => encode::named_event("error", &messages::error(told)),
             Self::Chat | Self::Completions | Self::Other => encode::event(&error_json(told)),
         }

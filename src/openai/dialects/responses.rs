@@ -1,15 +1,15 @@
 //! OpenAI's Responses (platform.openai.com, API reference, streaming events): `/v1/responses`.
 //!
-//! Its clients go by the `type` in the data; the `event:` line says the same. A failure is an event like
-//! any other, `response.failed`, and carries the response as far as it came.
+//! Its clients go by the `type` in the data; the `event:` line says the same. What the gateway itself says
+//! in this form is in [`response_failed`](super::response_failed).
 
 use std::borrow::Cow;
 
 use memchr::memmem;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Reading, Told, json};
+use super::Reading;
 use crate::openai::answer::failure;
 use crate::openai::seen::{Failure, Said};
 use crate::openai::{figures, lax};
@@ -22,16 +22,17 @@ const NAME_BYTES_MAX: usize = 256;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The response, as the engine named it; `None` before it did.
-    response: Option<Box<Named>>,
+    pub(super) response: Option<Box<Named>>,
     /// What the next event's number would be.
-    next_sequence: u64,
+    pub(super) next_sequence: u64,
 }
 
+/// What the error event repeats of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Named {
-    id: Box<str>,
-    model: Option<Box<str>>,
-    created_at: Option<u64>,
+pub(super) struct Named {
+    pub(super) id: Box<str>,
+    pub(super) model: Option<Box<str>>,
+    pub(super) created_at: Option<u64>,
 }
 
 impl Progress {
@@ -112,70 +113,6 @@ pub(super) fn read_ends(name: Option<&[u8]>, ends: Ends<'_>, progress: &mut Prog
         _ => Reading::Nothing,
     }
 }
-
-/// The data of the `response.failed` event: the response object with its error.
-pub(super) fn failed(told: &Told<'_>, progress: &Progress) -> String {
-    let named = progress.response.as_deref();
-    let own_id = format!("resp_{}", told.about.request_id);
-    let response = FailedResponse {
-        id: named.map_or(&own_id, |named| &named.id),
-        object: "response",
-        created_at: named.and_then(|named| named.created_at).unwrap_or(told.about.began),
-        status: "failed",
-        error: ResponseError { code: told.code, message: told.message },
-        incomplete_details: None,
-        instructions: None,
-        metadata: Empty {},
-        model: named.and_then(|named| named.model.as_deref()).or(told.about.model).unwrap_or(""),
-        output: [],
-        parallel_tool_calls: true,
-        previous_response_id: None,
-        temperature: None,
-        tool_choice: "auto",
-        tools: [],
-        top_p: None,
-        usage: None,
-    };
-    json(&Failed { r#type: "response.failed", sequence_number: progress.next_sequence, response })
-}
-
-#[derive(Serialize)]
-struct Failed<'a> {
-    r#type: &'a str,
-    sequence_number: u64,
-    response: FailedResponse<'a>,
-}
-
-/// The members that the reference requires of a response, those of the request left open.
-#[derive(Serialize)]
-struct FailedResponse<'a> {
-    id: &'a str,
-    object: &'a str,
-    created_at: u64,
-    status: &'a str,
-    error: ResponseError<'a>,
-    incomplete_details: Option<()>,
-    instructions: Option<()>,
-    metadata: Empty,
-    model: &'a str,
-    output: [(); 0],
-    parallel_tool_calls: bool,
-    previous_response_id: Option<()>,
-    temperature: Option<()>,
-    tool_choice: &'a str,
-    tools: [(); 0],
-    top_p: Option<()>,
-    usage: Option<()>,
-}
-
-#[derive(Serialize)]
-struct ResponseError<'a> {
-    code: &'a str,
-    message: &'a str,
-}
-
-#[derive(Serialize)]
-struct Empty {}
 
 #[derive(Deserialize)]
 struct Frame<'a> {
@@ -261,56 +198,29 @@ impl Response<'_> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
-    use super::super::{About, Dialect};
     use super::*;
 
-    const TOLD: Told<'_> = Told {
-        code: "idle_timeout",
-        kind: "timeout_error",
-        message: "silent",
-        param: None,
-        about: About { request_id: "r1", model: Some("m"), began: 1_700_000_000 },
-    };
-
-    fn response(event: &Bytes) -> serde_json::Value {
-        let text = std::str::from_utf8(event).expect("text");
-        let data =
-            text.strip_prefix("event: response.failed\ndata: ").and_then(|rest| rest.strip_suffix("\n\n"));
-        serde_json::from_str(data.expect("one event")).expect("JSON")
+    fn next_after(progress: &mut Progress, head: &[u8], tail: &[u8]) -> Reading {
+        read_ends(None, Ends { head, tail }, progress)
     }
 
     #[test]
-    fn a_failure_carries_the_response_that_the_engine_began() {
+    fn the_ends_of_a_large_event_tell_its_kind_and_its_response() {
         let mut progress = Progress::default();
-        let created = br#"{"type":"response.created","sequence_number":3,"response":{"id":"resp_7","model":"qwen","created_at":5}}"#;
-        assert!(matches!(read(None, created, true, &mut progress), Reading::Nothing));
-        assert!(matches!(read(Some(b"x.delta"), b"", false, &mut progress), Reading::Token));
-        let event = response(&Dialect::Responses.error_event(&TOLD, &progress));
-        assert_eq!((&event["type"], &event["sequence_number"]), (&"response.failed".into(), &5.into()));
-        let inner = &event["response"];
-        assert_eq!(
-            (&inner["id"], &inner["model"], &inner["created_at"]),
-            (&"resp_7".into(), &"qwen".into(), &5.into())
-        );
-        assert_eq!(inner["status"], "failed");
-        assert_eq!(inner["error"], serde_json::json!({ "code": "idle_timeout", "message": "silent" }));
+        let created = br#"data: {"response":{"id":"resp_7","created_at":5,"tools":[{"id":"x"#;
+        let reading = next_after(&mut progress, created, br#""}]},"type":"response.created"}"#);
+        assert!(matches!(reading, Reading::Nothing), "{reading:?}");
+        assert_eq!(progress.response.as_ref().map(|named| &*named.id), Some("resp_7"));
+        let (head, tail) = (br#"data: {"response":{"id":"resp_8""#, br#"}},"type":"response.failed"}"#);
+        let Reading::End(said) = next_after(&mut progress, head, tail) else { panic!("it is the end") };
+        assert_eq!((said.error, progress.next_sequence), (Some(Failure::default()), 2));
+        assert_eq!(progress.response.map(|named| named.id), Some("resp_7".into()));
     }
 
     #[test]
-    fn a_failure_before_the_engine_said_anything_names_the_request() {
-        let event = response(&Dialect::Responses.error_event(&TOLD, &Progress::default()));
-        assert_eq!(event["sequence_number"], 0);
-        let inner = &event["response"];
-        assert_eq!((&inner["id"], &inner["model"]), (&"resp_r1".into(), &"m".into()));
-        assert_eq!(inner["created_at"], 1_700_000_000);
-    }
-
-    #[test]
-    fn a_rejection_has_the_openai_form() {
-        let json =
-            r#"{"error":{"message":"silent","type":"timeout_error","param":null,"code":"idle_timeout"}}"#;
-        assert_eq!(Dialect::Responses.error_body(&TOLD), json);
+    fn an_item_is_no_response() {
+        let mut progress = Progress::default();
+        next_after(&mut progress, br#"data: {"type":"response.output_item.done","item":{"id":"msg_1""#, b"");
+        assert_eq!(progress.response, None);
     }
 }
