@@ -69,6 +69,8 @@ async fn check(test: &str, installed: Result<Installed, String>, script: &str, c
             .set("routes.0.match.model", "sim*")
             .set("routes.0.include_usage", true)
             .set("timeouts.idle", "1s")
+            // Each package meets the gateway's comments where an engine is silent.
+            .set("stream.heartbeat", "200ms")
             .set("clusters.replay", json!({
                 "profile": "vllm", "backends": [{ "name": "r", "url": format!("http://{}", replay.addr) }],
             }))
@@ -89,6 +91,7 @@ async fn check(test: &str, installed: Result<Installed, String>, script: &str, c
     assert!(output.status.success(), "{report}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(report.matches("ok: ").count(), cases, "{report}");
     wait_until("the engine sees each cancel", SOON, || replay.cancelled() == cancels).await;
+    assert!(gateway.metric("heartbeats_total", &[]).await > 0.0, "each package met a comment");
     checks::at_rest(&gateway).await;
 }
 

@@ -5,8 +5,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use streamgate::openai::request::{Invalid, peek};
-use streamgate::openai::{Observer, observe_unary, patch};
-use streamgate::sse::{Event, EventKind};
+use streamgate::openai::{Dialect, Observer, observe_unary, patch};
+use streamgate::sse::{Ends, Event, EventKind};
 
 /// Any JSON value, a few levels deep.
 fn value() -> impl Strategy<Value = Value> {
@@ -120,11 +120,16 @@ proptest! {
         for input in [&bytes[..], &text.as_bytes()[..cut], &[&text.as_bytes()[..cut], &bytes].concat()] {
             let _refused_or_not = peek(input).is_ok();
             observe_unary(input);
-            let mut observer = Observer::default();
-            for raw in [input, &[b"data: ", input].concat()] {
-                observer.event(&Event { kind: EventKind::Data, raw: Some(raw), ends: None });
+            for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
+                let mut observer = Observer::new(dialect);
+                for raw in [input, &[b"data: ", input].concat(), &[b"event: error\ndata: ", input].concat()] {
+                    observer.event(&Event { kind: EventKind::Data, raw: Some(raw), ends: None });
+                    let ends = Some(Ends { head: raw, tail: raw });
+                    observer.event(&Event { kind: EventKind::Data, raw: None, ends });
+                    observer.event(&Event { kind: EventKind::Other, raw: Some(raw), ends: None });
+                }
+                prop_assert_eq!(observer.data_events(), 6);
             }
-            prop_assert_eq!(observer.data_events(), 2);
         }
     }
 }

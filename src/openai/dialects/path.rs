@@ -5,7 +5,6 @@ use super::Dialect;
 /// By the last segments of the path: whatever stands in front is a prefix or a version.
 pub(super) fn dialect(path: &str) -> Dialect {
     let path = path.strip_suffix('/').unwrap_or(path);
-    // A segment deeper than this below `responses` is none of OpenAI's (`/responses/ID/input_items`).
     let last: [Option<&str>; 3] = {
         let mut segments = path.rsplit('/');
         [segments.next(), segments.next(), segments.next()]
@@ -16,7 +15,9 @@ pub(super) fn dialect(path: &str) -> Dialect {
         // Messages of OpenAI's threads: `/v1/threads/ID/messages`.
         [Some("messages"), _, Some("threads")] => Dialect::Other,
         [Some("messages"), ..] | [Some("count_tokens" | "batches"), Some("messages"), _] => Dialect::Messages,
-        [Some("responses"), ..] | [_, Some("responses"), _] | [_, _, Some("responses")] => Dialect::Responses,
+        [Some("responses"), ..]
+        | [_, Some("responses"), _]
+        | [Some("cancel" | "input_items"), _, Some("responses")] => Dialect::Responses,
         _ => Dialect::Other,
     }
 }
@@ -45,6 +46,7 @@ mod tests {
             ("/v1/messages/batches", Dialect::Messages),
             ("/v1/threads/thread_1/messages", Dialect::Other),
             ("/responses/v1/chat/completions", Dialect::Chat),
+            ("/responses/v1/embeddings", Dialect::Other),
             ("/v1/chat/completions/batch", Dialect::Other),
             ("/v1/embeddings", Dialect::Other),
             ("/v2/rerank", Dialect::Other),
