@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use support::wait::{SOON, ms, silence, within};
 use support::wire::{Request, answer, json_answer};
-use support::{Client, End, Gateway, Settings, Upstream, checks, one_engine};
+use support::{Client, End, Gateway, Settings, checks, one_engine};
 
 /// An endpoint, a healthy stream of it and one in which the engine fails.
 struct Endpoint {
@@ -124,30 +124,36 @@ impl Endpoint {
     }
 }
 
-/// Starts a stream whose first events are with the client.
-async fn begun(endpoint: &Endpoint, gateway: &Gateway, upstream: &mut Upstream) -> (Client, support::Call) {
+/// A healthy stream whose first events are with the client.
+struct Begun {
+    gateway: Gateway,
+    client: Client,
+    call: support::Call,
+    /// The events that the engine has not sent yet.
+    rest: String,
+}
+
+async fn begun(endpoint: &Endpoint) -> Begun {
+    let (gateway, mut upstream) = one_engine(everything).await;
     let healthy = stream(endpoint.healthy);
-    let (first, _) = split(&healthy, endpoint.delivered);
+    let (first, rest) = split(&healthy, endpoint.delivered);
     let mut client = gateway.send(&endpoint.request()).await;
     let mut call = upstream.call().await;
     call.open().await;
     call.chunk(first).await;
     assert_eq!(client.head().await.status(), 200);
     client.until_body(first.as_bytes()).await;
-    (client, call)
+    Begun { gateway, client, call, rest: rest.to_owned() }
 }
 
 #[tokio::test]
 async fn a_healthy_stream_passes_as_it_is() {
     for endpoint in ENDPOINTS {
-        let (gateway, mut upstream) = one_engine(everything).await;
-        let (mut client, mut call) = begun(&endpoint, &gateway, &mut upstream).await;
-        let healthy = stream(endpoint.healthy);
-        let (_, rest) = split(&healthy, endpoint.delivered);
+        let Begun { gateway, mut client, mut call, rest } = begun(&endpoint).await;
         call.chunk(rest).await;
         call.finish().await;
         assert_eq!(client.end().await, End::Clean);
-        checks::same(client.body(), healthy.as_bytes());
+        checks::same(client.body(), stream(endpoint.healthy).as_bytes());
         endpoint.told("healthy", &gateway, &client).await;
     }
 }
@@ -155,10 +161,7 @@ async fn a_healthy_stream_passes_as_it_is() {
 #[tokio::test]
 async fn a_cut_stream_ends_in_the_error_of_its_dialect() {
     for endpoint in ENDPOINTS {
-        let (gateway, mut upstream) = one_engine(everything).await;
-        let (mut client, mut call) = begun(&endpoint, &gateway, &mut upstream).await;
-        let healthy = stream(endpoint.healthy);
-        let (_, rest) = split(&healthy, endpoint.delivered);
+        let Begun { gateway, mut client, mut call, rest } = begun(&endpoint).await;
         call.chunk(&rest[..20]).await;
         call.close();
         assert_eq!(client.end().await, End::Clean);
@@ -169,8 +172,7 @@ async fn a_cut_stream_ends_in_the_error_of_its_dialect() {
 #[tokio::test]
 async fn a_silent_stream_ends_in_the_error_of_its_dialect() {
     for endpoint in ENDPOINTS {
-        let (gateway, mut upstream) = one_engine(everything).await;
-        let (mut client, mut call) = begun(&endpoint, &gateway, &mut upstream).await;
+        let Begun { gateway, mut client, mut call, .. } = begun(&endpoint).await;
         call.gone().await;
         assert_eq!(client.end().await, End::Clean);
         endpoint.told("idle", &gateway, &client).await;
@@ -218,8 +220,7 @@ async fn a_response_that_never_began_is_told_all_the_same() {
 /// Pings say that an engine is alive, not that it works: the idle clock goes on.
 #[tokio::test]
 async fn pings_pass_but_do_not_hide_a_stuck_engine() {
-    let (gateway, mut upstream) = one_engine(everything).await;
-    let (mut client, mut call) = begun(&ENDPOINTS[3], &gateway, &mut upstream).await;
+    let Begun { gateway, mut client, mut call, .. } = begun(&ENDPOINTS[3]).await;
     let ping = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
     within("the gateway gives the engine up", SOON, async {
         while call.try_send(support::wire::chunk(ping)).await.is_ok() {

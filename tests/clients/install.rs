@@ -1,4 +1,8 @@
 //! Installs the packages, once for all tests of this binary.
+//!
+//! Versions are pinned in `python/requirements.txt` and `node/package.json`; after a change of the latter
+//! `npm install --package-lock-only --omit-lockfile-registry-resolved` there writes the lock file anew,
+//! without the addresses of a registry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
