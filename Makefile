@@ -27,7 +27,7 @@ bench:
 
 ## Rewrite the golden files of the tests.
 golden:
-	UPDATE_GOLDEN=1 cargo test --test sse_golden --test config_files
+	UPDATE_GOLDEN=1 cargo test --test sse_golden --test proxy_dialects --test config_files
 
 ## Build the image (needs a Docker engine).
 docker:

@@ -5,6 +5,9 @@ set -euo pipefail
 
 packages=()
 need() { packages+=("$1"); }
+# What only some tests use: they say that they were not run where it is not to be had.
+wanted=()
+want() { wanted+=("$1"); }
 
 command -v cc >/dev/null || need build-essential
 command -v make >/dev/null || need make
@@ -12,19 +15,25 @@ command -v cmake >/dev/null || need cmake # zlib-ng, inside Pingora
 command -v pkg-config >/dev/null || need pkg-config
 pkg-config --exists openssl 2>/dev/null || need libssl-dev
 if [ "${1:-build}" = test ]; then
-    # The tests drive the gateway with the official openai package, in a virtual environment.
+    # The tests drive the gateway with client packages for Python, in a virtual environment, and for Node.
     command -v python3 >/dev/null || need python3
     python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv
+    command -v node >/dev/null || want nodejs
+    command -v npm >/dev/null || want npm
 fi
 
 if ! command -v cargo >/dev/null; then
     echo "streamgate: cargo is missing. Install Rust with rustup: https://rustup.rs" >&2
     exit 1
 fi
-[ ${#packages[@]} -eq 0 ] && exit 0
+[ ${#packages[@]} -eq 0 ] && [ ${#wanted[@]} -eq 0 ] && exit 0
 
 by_hand() {
     echo "streamgate: $1" >&2
+    if [ ${#packages[@]} -eq 0 ]; then
+        echo "Some tests will not run without these packages (Debian's names): ${wanted[*]}" >&2
+        exit 0
+    fi
     echo "Please install these packages (Debian's names) and try again: ${packages[*]}" >&2
     exit 1
 }
@@ -38,8 +47,12 @@ else
     by_hand "installing packages needs root or sudo."
 fi
 
-echo "streamgate: installing ${packages[*]}"
+echo "streamgate: installing ${packages[*]} ${wanted[*]}"
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq </dev/null || by_hand "apt-get update failed."
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" </dev/null ||
-    by_hand "apt-get install failed."
+apt_install() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null
+}
+[ ${#packages[@]} -eq 0 ] || apt_install "${packages[@]}" || by_hand "apt-get install failed."
+packages=()
+[ ${#wanted[@]} -eq 0 ] || apt_install "${wanted[@]}" || by_hand "apt-get install failed."

@@ -82,7 +82,6 @@ fn the_accepted_but_inactive_settings_are_these() {
         paths,
         [
             "timeouts.queue",
-            "clusters.qwen.profile",
             "clusters.qwen.health.active",
             "clusters.qwen.health.passive",
             "clusters.qwen.health.wedged",

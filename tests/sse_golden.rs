@@ -3,7 +3,8 @@
 //! `tests/golden/<engine>-<case>.sse` holds the bytes, `.events` beside it the expected reading;
 //! `UPDATE_GOLDEN=1 cargo test --test sse_golden` writes the latter anew. Each stream is read whole
 //! and in chunks of many sizes, from a byte up: the reading must always be the same. A case whose
-//! name ends in `-cut` ends as a lost upstream does, the others end cleanly.
+//! name ends in `-cut` ends as a lost upstream does, the others end cleanly. A name with `-responses`,
+//! `-messages` or `-transcription` in it is a stream of that endpoint, the others are of chat/completions.
 //!
 //! Add a case when an engine sends a form that no case has.
 
@@ -12,11 +13,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use streamgate::openai::Observer;
+use streamgate::openai::{Dialect, Observer};
 use streamgate::sse::{Event, Reframer};
 
+/// The gateway's own.
+const EVENT_HOLD: usize = 16 * 1024;
 /// Small, so that a case over the hold stays readable.
-const EVENT_HOLD: usize = 600;
+const SMALL_HOLD: usize = 600;
 /// Enough sizes for a cut at every place that matters, several times.
 const CHUNK_SIZES: usize = 48;
 
@@ -43,6 +46,17 @@ fn every_stream_is_read_as_written() {
     }
 }
 
+/// The endpoint that the name of a case tells.
+fn dialect(name: &str) -> Dialect {
+    match name {
+        _ if name.contains("-responses") => Dialect::Responses,
+        _ if name.contains("-messages") => Dialect::Messages,
+        _ if name.contains("-completions") => Dialect::Completions,
+        _ if name.contains("-transcription") => Dialect::Other,
+        _ => Dialect::Chat,
+    }
+}
+
 fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let files = fs::read_dir(folder).expect("tests/golden is there");
@@ -52,7 +66,8 @@ fn cases() -> Vec<PathBuf> {
 
 /// Runs the chunks through the reframer and the observer; checks that the bytes are the same.
 fn read(name: &str, chunks: &[Bytes]) -> String {
-    let (mut reframer, mut observer) = (Reframer::new(EVENT_HOLD), Observer::default());
+    let hold = if name.contains("over-the-hold") { SMALL_HOLD } else { EVENT_HOLD };
+    let (mut reframer, mut observer) = (Reframer::new(hold), Observer::new(dialect(name)));
     let (mut reading, mut out) = (String::new(), Vec::new());
     for chunk in chunks {
         let passed = reframer.push(chunk.clone(), &mut |event| {
@@ -60,6 +75,7 @@ fn read(name: &str, chunks: &[Bytes]) -> String {
             let mut line = line(&event);
             line.push_str(if noted.first_token { "  <- first token" } else { "" });
             line.push_str(if noted.usage_only { "  <- usage only" } else { "" });
+            line.push_str(if noted.keep_alive { "  <- keep-alive" } else { "" });
             reading.push_str(&line);
             reading.push('\n');
         });
@@ -83,7 +99,15 @@ fn out_of(chunks: &[Bytes]) -> usize {
 }
 
 fn line(event: &Event<'_>) -> String {
-    let Some(raw) = event.raw else { return format!("{:?} over the hold", event.kind) };
+    let Some(raw) = event.raw else {
+        let tail = event.ends.expect("what is not whole has ends").tail;
+        let tail = tail[tail.len().saturating_sub(60)..].escape_ascii();
+        return format!(
+            "{:?} over the hold, ending in {}",
+            event.kind,
+            tail.to_string().replace("\\\"", "\"")
+        );
+    };
     let text = event.data().unwrap_or_else(|| raw.into());
     format!("{:?} {}", event.kind, text.escape_ascii().to_string().replace("\\\"", "\""))
 }

@@ -74,8 +74,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Settings that are taken at any value, and told of, since nothing reads them yet.
-const UNREAD: &[&str] =
-    &["clusters.*.profile", "timeouts.queue", "clusters.*.timeouts.queue", "routes.*.timeouts.queue"];
+const UNREAD: &[&str] = &["timeouts.queue", "clusters.*.timeouts.queue", "routes.*.timeouts.queue"];
 
 /// Notes what is refused and what is accepted in vain, in the whole file.
 pub(super) fn check(root: &At<'_>) {

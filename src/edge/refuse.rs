@@ -7,7 +7,7 @@ use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::conn::Conn;
-use crate::openai::Dialect;
+use crate::openai::{About, Dialect, Told};
 use crate::rejection::Rejection;
 
 /// Time for the answer to be taken and for the client to stop sending.
@@ -51,7 +51,13 @@ pub(super) async fn close(conn: &mut Conn) {
 }
 
 fn answer(rejection: &Rejection, id: &str) -> BytesMut {
-    let body = Dialect::Other.error_body(rejection.code(), rejection.kind(), &rejection.message(), None);
+    let body = Dialect::Other.error_body(&Told {
+        code: rejection.code(),
+        kind: rejection.kind(),
+        message: &rejection.message(),
+        param: None,
+        about: About { request_id: id, ..About::default() },
+    });
     let status = http::StatusCode::from_u16(rejection.status()).unwrap_or(http::StatusCode::BAD_REQUEST);
     let reason = status.canonical_reason().unwrap_or("Error");
     let retry = rejection

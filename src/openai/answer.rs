@@ -1,38 +1,17 @@
-//! What an answer says besides its text: usage, finish reason, error.
+//! What a frame of a stream, or a whole JSON answer, says besides its text: usage, finish reason, error.
 //!
-//! One shape serves the frames of a stream and a whole JSON answer. Reading never fails: what is
-//! odd is absent.
+//! One shape serves both, and every endpoint: an answer of Responses or Messages has other members than
+//! one of chat/completions, never the same with another meaning. Reading never fails: what is odd is
+//! absent.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::figures;
 use super::lax;
-use crate::usage::{Source, Usage};
-
-/// What has been seen of an answer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// The last figures and whether they are final.
-    pub usage: Option<(Usage, Source)>,
-    /// Why the engine stopped, at most 64 bytes; of several choices one that
-    /// [stopped short](stopped_short), else the last.
-    pub finish_reason: Option<Box<str>>,
-    /// The first error object.
-    pub error: Option<Failure>,
-}
-
-/// An error object in an answer: `{"error": ...}`, or vLLM's older `{"object": "error", ...}`.
-///
-/// Its message is not kept: it may quote the prompt.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Failure {
-    /// Its `code`, at most 64 bytes; vLLM's are numbers.
-    pub code: Option<Box<str>>,
-    /// Its `type`, at most 64 bytes.
-    pub kind: Option<Box<str>>,
-}
+use super::seen::{Failure, Said, Seen};
 
 /// Reads a whole JSON answer. Blank lines before the JSON are skipped: DeepSeek sends them while a
 /// request is queued (api-docs.deepseek.com, rate limit page).
@@ -40,36 +19,9 @@ pub fn observe_unary(body: &[u8]) -> Seen {
     let mut seen = Seen::default();
     let text = String::from_utf8_lossy(body);
     if let Some(answer) = Answer::parse(&text) {
-        seen.note(&answer, Source::Reported);
+        seen.take(Said { is_final: true, ..answer.said() });
     }
     seen
-}
-
-/// Whether the engine gave up rather than finished, so that a clean end is no success.
-///
-/// `insufficient_system_resource` is DeepSeek's; `abort` and `error` are vLLM's (`FinishReason` in
-/// `vllm/v1/engine`).
-pub fn stopped_short(finish_reason: &str) -> bool {
-    matches!(finish_reason, "insufficient_system_resource" | "abort" | "error")
-}
-
-impl Seen {
-    /// Takes over what one answer, or one frame of it, says.
-    pub(super) fn note(&mut self, answer: &Answer<'_>, source: Source) {
-        if let Some(newer) = answer.usage() {
-            let mut usage = self.usage.map_or_else(Usage::default, |(usage, _)| usage);
-            usage.update(&newer);
-            self.usage = Some((usage, source));
-        }
-        for reason in answer.choices().iter().filter_map(|choice| lax::short_text(choice.finish_reason)) {
-            if !self.finish_reason.as_deref().is_some_and(stopped_short) {
-                self.finish_reason = Some(reason);
-            }
-        }
-        if self.error.is_none() {
-            self.error = answer.error();
-        }
-    }
 }
 
 /// The top level of an answer or a frame, its fields unread.
@@ -86,52 +38,60 @@ impl<'a> Answer<'a> {
         Some(Self { choices: lax::read(fields.choices), fields })
     }
 
-    /// Whether a choice brings text, reasoning or a piece of a tool call.
-    pub(super) fn has_token(&self) -> bool {
-        self.choices().iter().any(Choice::has_token)
+    /// All that it says.
+    pub(super) fn said(&self) -> Said {
+        let usage = figures::read(self.fields.usage);
+        let error = self.error();
+        let has_no_choices = self.choices.as_ref().is_some_and(Vec::is_empty);
+        let usage_only = has_no_choices && !usage.is_empty() && error.is_none();
+        Said {
+            token: self.choices().iter().any(Choice::has_token) || lax::is_present(self.fields.delta),
+            usage_only,
+            usage,
+            is_final: usage_only || self.is_last(),
+            finish_reasons: self.finish_reasons(),
+            error,
+        }
     }
 
-    /// Whether a choice ends here.
-    pub(super) fn is_last(&self) -> bool {
+    /// Whether a choice ends here, or the only text of a transcription (`transcript.text.done`).
+    fn is_last(&self) -> bool {
+        let kind: Option<Cow<'_, str>> = lax::read(self.fields.kind);
         self.choices().iter().any(|choice| lax::is_present(choice.finish_reason))
-    }
-
-    /// Whether it is the extra frame that carries usage and nothing else: its `choices` are empty.
-    pub(super) fn is_usage_frame(&self) -> bool {
-        self.choices.as_ref().is_some_and(Vec::is_empty) && self.usage().is_some() && self.error().is_none()
+            || kind.is_some_and(|kind| kind.ends_with(".done"))
     }
 
     fn choices(&self) -> &[Choice<'a>] {
         self.choices.as_deref().unwrap_or_default()
     }
 
-    fn usage(&self) -> Option<Usage> {
-        let raw: RawUsage<'_> = lax::read(self.fields.usage)?;
-        let prompt: Details<'_> = lax::read(raw.prompt_tokens_details).unwrap_or_default();
-        let completion: Details<'_> = lax::read(raw.completion_tokens_details).unwrap_or_default();
-        let usage = Usage {
-            prompt: lax::count(raw.prompt_tokens),
-            completion: lax::count(raw.completion_tokens),
-            total: lax::count(raw.total_tokens),
-            cached: lax::count(prompt.cached_tokens).or_else(|| lax::count(raw.prompt_cache_hit_tokens)),
-            reasoning: lax::count(completion.reasoning_tokens),
-        };
-        Some(usage).filter(|usage| !usage.is_empty())
+    /// Of its choices; of the whole for Messages (`stop_reason`) and Responses (`incomplete_details`).
+    fn finish_reasons(&self) -> Vec<Box<str>> {
+        let incomplete = lax::read::<Incomplete<'_>>(self.fields.incomplete_details);
+        let of_the_whole = [self.fields.stop_reason, incomplete.and_then(|details| details.reason)];
+        let of_choices = self.choices().iter().map(|choice| choice.finish_reason);
+        of_choices.chain(of_the_whole).filter_map(lax::short_text).collect()
     }
 
     fn error(&self) -> Option<Failure> {
-        let failure = |fields: &ErrorFields<'_>| Failure {
-            code: lax::short_text(fields.code),
-            kind: lax::short_text(fields.kind),
-        };
-        if lax::is_present(self.fields.error) {
-            // The object may also be a bare string.
-            return Some(lax::read(self.fields.error).as_ref().map(failure).unwrap_or_default());
+        if let Some(failure) = failure(self.fields.error) {
+            return Some(failure);
         }
         let object: Option<Cow<'_, str>> = lax::read(self.fields.object);
-        (object.as_deref() == Some("error"))
-            .then(|| failure(&ErrorFields { code: self.fields.code, kind: self.fields.kind }))
+        (object.as_deref() == Some("error")).then(|| Failure {
+            code: lax::short_text(self.fields.code),
+            kind: lax::short_text(self.fields.kind),
+        })
     }
+}
+
+/// The error object that stands at `error`, which may also be a bare string.
+pub(super) fn failure(error: Option<&RawValue>) -> Option<Failure> {
+    let of = |fields: ErrorFields<'_>| Failure {
+        code: lax::short_text(fields.code),
+        kind: lax::short_text(fields.kind),
+    };
+    lax::is_present(error).then(|| lax::read(error).map(of).unwrap_or_default())
 }
 
 #[derive(Deserialize)]
@@ -148,6 +108,19 @@ struct Fields<'a> {
     code: Option<&'a RawValue>,
     #[serde(borrow, rename = "type")]
     kind: Option<&'a RawValue>,
+    /// Text of a transcription's event (`transcript.text.delta`).
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    stop_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    incomplete_details: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete<'a> {
+    #[serde(borrow)]
+    reason: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -192,31 +165,6 @@ struct Delta<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawUsage<'a> {
-    #[serde(borrow)]
-    prompt_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    completion_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    total_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    prompt_tokens_details: Option<&'a RawValue>,
-    #[serde(borrow)]
-    completion_tokens_details: Option<&'a RawValue>,
-    /// DeepSeek's older name for the cached tokens.
-    #[serde(borrow)]
-    prompt_cache_hit_tokens: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default)]
-struct Details<'a> {
-    #[serde(borrow)]
-    cached_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning_tokens: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
 struct ErrorFields<'a> {
     #[serde(borrow)]
     code: Option<&'a RawValue>,
@@ -226,7 +174,9 @@ struct ErrorFields<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::profiles::stopped_short;
     use super::*;
+    use crate::usage::{Source, Usage};
 
     #[test]
     fn a_whole_answer_is_read() {
@@ -282,5 +232,67 @@ mod tests {
         let reason = observe_unary(body).finish_reason.expect("a reason");
         assert!(stopped_short(&reason), "{reason}");
         assert!(!stopped_short("length"));
+    }
+
+    #[test]
+    fn answers_of_every_endpoint_are_read() {
+        let usage = |prompt, completion, total| Usage { prompt, completion, total, ..Usage::default() };
+        for (body, figures, reason) in [
+            // Responses, as OpenAI's reference and vLLM have it.
+            (
+                r#"{"id":"resp_1","object":"response","status":"incomplete","error":null,"incomplete_details":{"reason":"max_output_tokens"},
+"usage":{"input_tokens":7,"output_tokens":3,"total_tokens":10}}"#,
+                usage(Some(7), Some(3), Some(10)),
+                Some("max_output_tokens"),
+            ),
+            // Messages.
+            (
+                r#"{"type":"message","stop_reason":"tool_use","usage":{"input_tokens":7,"output_tokens":3}}"#,
+                usage(Some(7), Some(3), None),
+                Some("tool_use"),
+            ),
+            // Embeddings.
+            (
+                r#"{"object":"list","data":[{"embedding":[0.1]}],"usage":{"prompt_tokens":7,"total_tokens":7,"completion_tokens":0}}"#,
+                usage(Some(7), Some(0), Some(7)),
+                None,
+            ),
+            // Rerank and score, as vLLM answers.
+            (
+                r#"{"id":"rerank-1","results":[{"index":0,"relevance_score":0.9}],"usage":{"total_tokens":56}}"#,
+                usage(None, None, Some(56)),
+                None,
+            ),
+            // A transcription, as OpenAI's newer models answer.
+            (
+                r#"{"text":"hi","usage":{"type":"tokens","input_tokens":14,"output_tokens":2,"total_tokens":16}}"#,
+                usage(Some(14), Some(2), Some(16)),
+                None,
+            ),
+        ] {
+            let seen = observe_unary(body.as_bytes());
+            assert_eq!(seen.usage, Some((figures, Source::Reported)), "{body}");
+            assert_eq!(seen.finish_reason.as_deref(), reason, "{body}");
+            assert_eq!(seen.error, None, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_failed_answer_of_responses_or_messages_is_an_error() {
+        for (body, code, kind) in [
+            (
+                r#"{"object":"response","status":"failed","error":{"code":"server_error","message":"x"}}"#,
+                Some("server_error"),
+                None,
+            ),
+            (
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#,
+                None,
+                Some("overloaded_error"),
+            ),
+        ] {
+            let error = observe_unary(body.as_bytes()).error.expect(body);
+            assert_eq!((error.code.as_deref(), error.kind.as_deref()), (code, kind));
+        }
     }
 }

@@ -14,6 +14,12 @@ pub(super) fn read<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> Optio
     serde_json::from_str(value?.get()).ok()
 }
 
+/// The value that follows a member's name, which ends at `at`, where it stands whole in the piece.
+pub(super) fn value_after(piece: &[u8], at: usize) -> Option<&RawValue> {
+    let value = piece[at..].trim_ascii_start().strip_prefix(b":")?;
+    serde_json::Deserializer::from_slice(value).into_iter().next()?.ok()
+}
+
 /// A count: a whole number of at least 0, however it is spelled (`100`, `1e2`, `100.0`).
 pub(super) fn count(value: Option<&RawValue>) -> Option<u64> {
     let text = value?.get();
@@ -24,14 +30,19 @@ pub(super) fn count(value: Option<&RawValue>) -> Option<u64> {
     })
 }
 
-/// A string or a number as short text.
+/// A string or a number as text of at most 64 bytes.
 pub(super) fn short_text(value: Option<&RawValue>) -> Option<Box<str>> {
+    text(value, TEXT_BYTES_MAX)
+}
+
+/// A string or a number as text of at most `most` bytes.
+pub(super) fn text(value: Option<&RawValue>, most: usize) -> Option<Box<str>> {
     let text = match value?.get() {
         "null" => return None,
         quoted if quoted.starts_with('"') => serde_json::from_str(quoted).ok()?,
         other => other.to_owned(),
     };
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|&at| text.is_char_boundary(at))?;
+    let end = (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at))?;
     Some(text[..end].into())
 }
 

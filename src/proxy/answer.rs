@@ -5,12 +5,9 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::stream::Stream;
-use crate::openai;
+use crate::openai::{self, Unary};
 use crate::session_map::Mention;
 use crate::usage::{Source, Usage};
-
-/// Most bytes of a JSON answer that are kept to read its usage; a longer one passes unobserved.
-const OBSERVED_MAX: usize = 64 * 1024;
 
 /// How the body is treated.
 #[derive(Default)]
@@ -18,8 +15,8 @@ pub(super) enum Mode {
     /// Chunks pass as they are.
     #[default]
     Pass,
-    /// A JSON answer: chunks pass, and a copy is kept to be read at the end.
-    Observe(Vec<u8>),
+    /// A JSON answer: chunks pass, and what matters of them is kept to be read at the end.
+    Observe(Unary),
     /// An event stream: whole events pass.
     Reframe(Box<Stream>),
 }
@@ -47,15 +44,10 @@ impl Answer {
 
     /// Notes a chunk of a body that is not reframed.
     pub(super) fn note(&mut self, chunk: Option<&Bytes>, end: bool) {
-        if let Mode::Observe(kept) = &mut self.mode {
-            let fits = chunk.is_none_or(|chunk| kept.len() + chunk.len() <= OBSERVED_MAX);
-            if !fits {
-                self.mode = Mode::Pass;
-                return;
-            }
-            kept.extend_from_slice(chunk.map_or(&[], |chunk| &chunk[..]));
+        if let Mode::Observe(unary) = &mut self.mode {
+            unary.push(chunk.map_or(&[], |chunk| &chunk[..]));
             if end {
-                self.unary = Some(openai::observe_unary(kept));
+                self.unary = Some(std::mem::take(unary).finish());
                 self.mode = Mode::Pass;
             }
         }

@@ -16,6 +16,7 @@ use crate::cluster::{Backend, Cluster, InFlight};
 use crate::config::Route;
 use crate::drain::Working;
 use crate::edge::Client;
+use crate::openai::{About, profiles};
 use crate::outcome::{Outcome, Phase};
 use crate::rejection::Rejection;
 use crate::session_map::Session;
@@ -51,6 +52,14 @@ pub(super) struct Request {
     pub(super) body: Option<Body>,
 }
 
+impl Request {
+    /// What an error may have to name of the exchange.
+    pub(super) fn about<'a>(&'a self, id: &'a str, arrived_at: SystemTime) -> About<'a> {
+        let began = arrived_at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        About { request_id: id, model: self.model.as_deref(), began }
+    }
+}
+
 /// How the exchange ended, as far as it has been said.
 pub(super) struct Ending {
     /// What it counts as.
@@ -69,7 +78,8 @@ pub struct Exchange {
     _working: Working,
     /// When it began.
     pub(super) arrived: Instant,
-    arrived_at: SystemTime,
+    /// The same on the calendar.
+    pub(super) arrived_at: SystemTime,
     /// Its request id.
     pub(super) id: String,
     /// The configuration it lives by.
@@ -127,6 +137,11 @@ impl Exchange {
         }
     }
 
+    /// What an error may have to name of it.
+    pub(super) fn about(&self) -> About<'_> {
+        self.request.about(&self.id, self.arrived_at)
+    }
+
     /// Where it is now.
     pub(super) fn phase(&self) -> Phase {
         self.attempt.as_ref().map_or(Phase::Upload, |attempt| attempt.link.phase())
@@ -157,7 +172,7 @@ impl Exchange {
         }
         let seen = self.answer.seen();
         let stopped_short =
-            seen.and_then(|seen| seen.finish_reason.as_deref()).is_some_and(crate::openai::stopped_short);
+            seen.and_then(|seen| seen.finish_reason.as_deref()).is_some_and(profiles::stopped_short);
         let is_error = seen.is_some_and(|seen| seen.error.is_some());
         match self.ending.status {
             500.. => (Outcome::UpstreamError, None),

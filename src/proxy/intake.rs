@@ -17,6 +17,7 @@ use super::shared::Shared;
 use crate::config::{Action, Fixed, HalfClose, Route, Streaming};
 use crate::edge::Client;
 use crate::openai::patch::{self, Edits};
+use crate::openai::profiles::{self, UsageFrame};
 use crate::openai::{Dialect, request};
 use crate::rejection::Rejection;
 use crate::request_id;
@@ -207,10 +208,15 @@ fn is_opaque(session: &Session, body: &[u8]) -> bool {
     !(is_vague && body.trim_ascii_start().starts_with(b"{"))
 }
 
-/// Whether the usage of this request is to be asked for: it streams, and its endpoint knows the option.
+/// Whether the usage of this request is to be asked for: it streams, its endpoint knows the option, and
+/// the engine would not tell it anyway.
 fn wants_usage(route: &Route, exchange: &Exchange) -> bool {
     let request = &exchange.request;
-    route.include_usage && request.streaming && Dialect::of(&request.path).has_stream_options()
+    let profile = exchange.cluster.as_ref().map(|cluster| profiles::of(cluster.config.profile));
+    route.include_usage
+        && request.streaming
+        && Dialect::of(&request.path).has_stream_options()
+        && profile.is_some_and(|profile| profile.usage == UsageFrame::Asked)
 }
 
 fn fixed_reply(fixed: &Fixed) -> Reply {

@@ -38,7 +38,7 @@ pub use shared::Shared;
 use stream::Stream;
 
 use crate::failure::Failure;
-use crate::openai::Dialect;
+use crate::openai::{Dialect, Unary};
 use crate::outcome::Outcome;
 use crate::rejection::Rejection;
 use crate::retry::{self, Decision, Facts};
@@ -158,7 +158,7 @@ impl ProxyHttp for Gateway {
                     active,
                 )))
             }
-            _ if is_json(head) => Mode::Observe(Vec::new()),
+            _ if is_json(head) => Mode::Observe(Unary::default()),
             _ => Mode::Pass,
         };
         if self.shared.drain.is_leaving() {
@@ -174,9 +174,10 @@ impl ProxyHttp for Gateway {
         end: bool,
         exchange: &mut Exchange,
     ) -> Result<Option<std::time::Duration>> {
+        let about = exchange.request.about(&exchange.id, exchange.arrived_at);
         match &mut exchange.answer.mode {
             Mode::Reframe(stream) => {
-                let out = stream.filter(body.take(), end, Instant::now());
+                let out = stream.filter(body.take(), end, Instant::now(), about);
                 *body = out.map_err(|_| Error::new(ErrorType::InternalError).into_up())?;
             }
             _ => exchange.answer.note(body.as_ref(), end),
@@ -227,7 +228,7 @@ impl ProxyHttp for Gateway {
         let Some(rejection) = rejection.filter(|_| !answered) else {
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         };
-        let reply = respond::Reply::rejection(&rejection);
+        let reply = respond::Reply::rejection(&rejection, exchange);
         let sent = respond::send(session, exchange, reply).await;
         FailToProxy { error_code: rejection.status(), can_reuse_downstream: sent.is_ok() }
     }

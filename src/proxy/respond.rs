@@ -9,7 +9,7 @@ use pingora_proxy::Session;
 
 use super::body;
 use super::exchange::Exchange;
-use crate::openai::Dialect;
+use crate::openai::{About, Dialect, Told};
 use crate::outcome::Outcome;
 use crate::rejection::Rejection;
 
@@ -34,15 +34,14 @@ impl Reply {
         reply
     }
 
-    /// The JSON error that says `rejection`.
-    pub(super) fn rejection(rejection: &Rejection) -> Self {
-        let body = Dialect::Other.error_body(
-            rejection.code(),
-            rejection.kind(),
-            &rejection.message(),
-            rejection.param(),
-        );
+    /// The JSON error that says `rejection`, in the form that clients of the endpoint expect.
+    pub(super) fn rejection(rejection: &Rejection, exchange: &Exchange) -> Self {
+        let dialect = Dialect::of(&exchange.request.path);
+        let body = dialect.error_body(&told(rejection, &rejection.message(), exchange.about()));
         let mut reply = Self::new(rejection.status(), "application/json", body);
+        if let Some(name) = dialect.request_id_header() {
+            reply.headers.push((name, exchange.id.clone()));
+        }
         if let Some(after) = rejection.retry_after() {
             reply.headers.push(("retry-after", after.as_secs().max(1).to_string()));
         }
@@ -66,6 +65,11 @@ impl Reply {
     }
 }
 
+/// What the client is told of `rejection`, whose message the caller keeps.
+pub(super) fn told<'a>(rejection: &'a Rejection, message: &'a str, about: About<'a>) -> Told<'a> {
+    Told { code: rejection.code(), kind: rejection.kind(), message, param: rejection.param(), about }
+}
+
 /// Tells the client `rejection`.
 pub(super) async fn reject(
     session: &mut Session,
@@ -73,7 +77,8 @@ pub(super) async fn reject(
     rejection: &Rejection,
 ) -> Result<()> {
     exchange.end_with(rejection.outcome(), rejection);
-    send(session, exchange, Reply::rejection(rejection)).await
+    let reply = Reply::rejection(rejection, exchange);
+    send(session, exchange, reply).await
 }
 
 /// Sends an answer that completes the exchange.

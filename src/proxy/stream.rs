@@ -10,9 +10,10 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 
+use super::respond;
 use crate::failure::Failure;
 use crate::metrics::ActiveStream;
-use crate::openai::{Dialect, Observer};
+use crate::openai::{About, Dialect, Observer};
 use crate::rejection::Rejection;
 use crate::sse::{Event, EventKind, Reframer, Verdict};
 use crate::upstream::{FAILURE, HEARTBEAT, Link, is_mark};
@@ -50,7 +51,7 @@ impl Stream {
     ) -> Self {
         Self {
             reframer: Reframer::new(event_hold),
-            observer: Observer::default(),
+            observer: Observer::new(dialect),
             dialect,
             link,
             first_event: None,
@@ -61,7 +62,7 @@ impl Stream {
         }
     }
 
-    /// Turns a chunk into what goes out for it.
+    /// Turns a chunk into what goes out for it; `about` is what an error event may have to name.
     ///
     /// # Errors
     /// [`Broken`] when the attempt failed while part of an event was out.
@@ -70,10 +71,11 @@ impl Stream {
         chunk: Option<Bytes>,
         end: bool,
         now: Instant,
+        about: About<'_>,
     ) -> Result<Option<Bytes>, Broken> {
         let (out, data) = match chunk {
             Some(chunk) if is_mark(&chunk, HEARTBEAT) => (self.heartbeat(chunk), false),
-            Some(chunk) if is_mark(&chunk, FAILURE) => return self.failure().map(Some),
+            Some(chunk) if is_mark(&chunk, FAILURE) => return self.failure(about).map(Some),
             Some(chunk) => self.events(chunk, now),
             None => (None, false),
         };
@@ -87,13 +89,14 @@ impl Stream {
         stands.then_some(chunk)
     }
 
-    fn failure(&mut self) -> Result<Bytes, Broken> {
+    fn failure(&mut self, about: About<'_>) -> Result<Bytes, Broken> {
         if !self.reframer.at_boundary() {
             return Err(Broken);
         }
         self.reframer.discard();
         let rejection = self.link.failure().map_or(Rejection::Internal, Failure::rejection);
-        Ok(self.dialect.error_event(rejection.code(), rejection.kind(), &rejection.message()))
+        let message = rejection.message();
+        Ok(self.dialect.error_event(&respond::told(&rejection, &message, about), self.observer.progress()))
     }
 
     /// What goes out for upstream bytes, and whether a data event is among them.
@@ -102,7 +105,8 @@ impl Stream {
         let (observer, cuts_usage) = (&mut self.observer, self.cuts_usage);
         let out = self.reframer.filter(chunk, &mut |event: Event<'_>| {
             let noted = observer.event(&event);
-            data |= event.kind == EventKind::Data;
+            // A node that is stuck may still say that it is alive.
+            data |= event.kind == EventKind::Data && !noted.keep_alive;
             token |= noted.first_token;
             if cuts_usage && noted.usage_only { Verdict::Cut } else { Verdict::Pass }
         });

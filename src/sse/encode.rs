@@ -16,6 +16,16 @@ pub fn event(data: &str) -> Bytes {
     block("data: ", data)
 }
 
+/// Like [`event`], with a name, which must be one line.
+pub fn named_event(name: &str, data: &str) -> Bytes {
+    let mut out = BytesMut::with_capacity(name.len() + data.len() + 16);
+    out.put_slice(b"event: ");
+    out.put_slice(name.as_bytes());
+    out.put_u8(b'\n');
+    put_block(&mut out, "data: ", data);
+    out.freeze()
+}
+
 /// A comment, one line for each line of the text.
 pub fn comment(text: &str) -> Bytes {
     block(": ", text)
@@ -23,13 +33,17 @@ pub fn comment(text: &str) -> Bytes {
 
 fn block(prefix: &str, text: &str) -> Bytes {
     let mut out = BytesMut::with_capacity(text.len() + prefix.len() + 2);
+    put_block(&mut out, prefix, text);
+    out.freeze()
+}
+
+fn put_block(out: &mut BytesMut, prefix: &str, text: &str) {
     for line in with_lf(text).split('\n') {
         out.put_slice(prefix.as_bytes());
         out.put_slice(line.as_bytes());
         out.put_u8(b'\n');
     }
     out.put_u8(b'\n');
-    out.freeze()
 }
 
 /// The text with LF for its only line end.
@@ -47,6 +61,7 @@ mod tests {
         assert_eq!(event("a\nb\r\nc\rd\n"), "data: a\ndata: b\ndata: c\ndata: d\ndata: \n\n");
         assert_eq!(event("\r"), "data: \ndata: \n\n");
         assert_eq!(event(""), "data: \n\n");
+        assert_eq!(named_event("error", "{}"), "event: error\ndata: {}\n\n");
     }
 
     #[test]

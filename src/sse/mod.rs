@@ -15,9 +15,11 @@
 mod boundary;
 pub mod decode;
 pub mod encode;
+mod ends;
 mod reframer;
 mod watch;
 
 pub use boundary::{Boundary, EventKind, Scanner};
+pub use ends::Ends;
 pub use reframer::{Event, Reframer, Verdict};
 pub use watch::DataWatch;

@@ -12,7 +12,8 @@
 //!                                  held --over event_hold--> partly out --its end--> at boundary
 //! ```
 //!
-//! Memory: at most `event_hold` bytes are kept between two calls, and one chunk more during a call.
+//! Memory: at most `event_hold` bytes are kept between two calls, and one chunk more during a call; while
+//! an event is partly out, the two ends of it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,6 +21,7 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 
 use super::boundary::BOM;
+use super::ends::{Collector, Ends, without_line_end};
 use super::{EventKind, Scanner, decode};
 
 /// A complete event, as the observer sees it.
@@ -30,6 +32,8 @@ pub struct Event<'a> {
     /// Its lines as they came, without the blank line at the end and without a BOM; `None` for an
     /// event larger than `event_hold`. The same for every way the stream was cut into chunks.
     pub raw: Option<&'a [u8]>,
+    /// What there is to see of an event larger than `event_hold`; `None` where `raw` has it all.
+    pub ends: Option<Ends<'a>>,
 }
 
 impl<'a> Event<'a> {
@@ -58,6 +62,8 @@ pub struct Reframer {
     held: BytesMut,
     /// Some of the unfinished event has been delivered.
     partly_out: bool,
+    /// The ends of the event that is partly out.
+    ends: Collector,
     /// No boundary has been seen: the first line may begin with a BOM.
     first: bool,
 }
@@ -65,8 +71,8 @@ pub struct Reframer {
 impl Reframer {
     /// A reframer at the start of a stream; an event is held until whole up to `event_hold` bytes.
     pub fn new(event_hold: usize) -> Self {
-        let (scanner, held) = (Scanner::new(), BytesMut::new());
-        Self { scanner, event_hold, held, partly_out: false, first: true }
+        let (scanner, held, ends) = (Scanner::new(), BytesMut::new(), Collector::default());
+        Self { scanner, event_hold, held, partly_out: false, ends, first: true }
     }
 
     /// Takes a chunk and gives what may go out now: the original bytes of every event that is whole,
@@ -83,12 +89,23 @@ impl Reframer {
         let mut batch = self.scan(&chunk, judge);
         let unfinished = chunk.len() - batch.end + if batch.end == 0 { self.held.len() } else { 0 };
         if batch.end < chunk.len() && (self.partly_out || unfinished > self.event_hold) {
-            self.partly_out = true;
+            self.let_out(&chunk, batch.end);
             batch.end = chunk.len();
         }
         let out = self.deliver(chunk, &batch);
         debug_assert!(self.held.len() <= self.event_hold && (self.held.is_empty() || !self.partly_out));
         Some(excise(out, &batch.cut)).filter(|out| !out.is_empty())
+    }
+
+    /// The unfinished event, of which `chunk` has what comes after `from`, goes out before its end.
+    fn let_out(&mut self, chunk: &[u8], from: usize) {
+        if !self.partly_out {
+            // What is held belongs to it only where no event has ended in this chunk.
+            let held = if from == 0 { &self.held[..] } else { &[] };
+            self.ends.begin(held, self.first);
+        }
+        self.ends.push(&chunk[from..]);
+        self.partly_out = true;
     }
 
     /// The upstream ended its body cleanly: the unfinished tail, as it is.
@@ -119,8 +136,8 @@ impl Reframer {
             let (start, end) = (batch.end, boundary.at);
             let whole = !self.partly_out;
             if let Some(kind) = boundary.event {
-                let raw = self.raw(chunk, start..end, &mut batch.joined);
-                if judge(Event { kind, raw }) == Verdict::Cut && whole {
+                let event = self.view(kind, chunk, start..end, &mut batch.joined);
+                if judge(event) == Verdict::Cut && whole {
                     // What is held goes in front of the chunk, so the first event begins at 0.
                     let from = if start == 0 { 0 } else { carried + start };
                     batch.cut.push(from..carried + end);
@@ -133,10 +150,17 @@ impl Reframer {
         batch
     }
 
-    /// The lines of the event that ends with `chunk[span]`, if it is not too large to look at.
-    fn raw<'a>(&'a mut self, chunk: &'a [u8], span: Range<usize>, joined: &mut usize) -> Option<&'a [u8]> {
+    /// The event that ends with `chunk[span]`, as far as it is not too large to look at.
+    fn view<'a>(
+        &'a mut self,
+        kind: EventKind,
+        chunk: &'a [u8],
+        span: Range<usize>,
+        joined: &mut usize,
+    ) -> Event<'a> {
         if self.partly_out {
-            return None;
+            self.ends.push(&chunk[span]);
+            return Event { kind, raw: None, ends: Some(self.ends.ends()) };
         }
         let raw = if span.start == 0 && !self.held.is_empty() {
             self.held.reserve(chunk.len());
@@ -149,7 +173,11 @@ impl Reframer {
         let raw = without_line_end(raw);
         let fits = raw.len() <= self.event_hold;
         let raw = if self.first { raw.strip_prefix(&BOM).unwrap_or(raw) } else { raw };
-        fits.then_some(raw)
+        if fits {
+            Event { kind, raw: Some(raw), ends: None }
+        } else {
+            Event { kind, raw: None, ends: Some(Ends::of(raw)) }
+        }
     }
 
     /// Takes `batch.end` bytes of the chunk, with what was held before them, and holds the rest.
@@ -177,13 +205,6 @@ struct Batch {
     joined: usize,
     /// Ranges to leave out, in bytes of held and chunk together; in order.
     cut: Vec<Range<usize>>,
-}
-
-/// The event without the end of its last line, whole or cut after the CR of a CRLF: so it is the
-/// same for every split.
-fn without_line_end(raw: &[u8]) -> &[u8] {
-    let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
-    raw.strip_suffix(b"\r").unwrap_or(raw)
 }
 
 fn excise(out: Bytes, cut: &[Range<usize>]) -> Bytes {

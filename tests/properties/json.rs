@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 use streamgate::openai::patch::{self, Edits};
 use streamgate::openai::request::{self, Invalid, Peek};
-use streamgate::openai::{Found, Observer, Pointer, Pointers, observe_unary};
-use streamgate::sse::{Event, EventKind};
+use streamgate::openai::{Dialect, Found, Observer, Pointer, Pointers, observe_unary};
+use streamgate::sse::{Ends, Event, EventKind};
 
 fn peek(body: &[u8]) -> Result<Peek, Invalid> {
     request::peek(body, &Pointers::default())
@@ -211,11 +211,16 @@ proptest! {
         for input in [&bytes[..], &text.as_bytes()[..cut], &[&text.as_bytes()[..cut], &bytes].concat()] {
             let _refused_or_not = peek(input).is_ok();
             observe_unary(input);
-            let mut observer = Observer::default();
-            for raw in [input, &[b"data: ", input].concat()] {
-                observer.event(&Event { kind: EventKind::Data, raw: Some(raw) });
+            for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
+                let mut observer = Observer::new(dialect);
+                for raw in [input, &[b"data: ", input].concat(), &[b"event: error\ndata: ", input].concat()] {
+                    observer.event(&Event { kind: EventKind::Data, raw: Some(raw), ends: None });
+                    let ends = Some(Ends { head: raw, tail: raw });
+                    observer.event(&Event { kind: EventKind::Data, raw: None, ends });
+                    observer.event(&Event { kind: EventKind::Other, raw: Some(raw), ends: None });
+                }
+                prop_assert_eq!(observer.data_events(), 6);
             }
-            prop_assert_eq!(observer.data_events(), 2);
         }
     }
 }

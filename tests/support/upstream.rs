@@ -64,16 +64,25 @@ impl Upstream {
 
     /// An engine that answers each request at once with what `reply` makes of it.
     pub(crate) async fn answering(reply: impl Fn(&Recorded) -> Vec<u8> + Send + 'static) -> SocketAddr {
-        let mut upstream = Self::start().await;
+        let upstream = Self::start().await;
         let addr = upstream.addr;
-        tokio::spawn(async move {
-            while let Some(mut call) = upstream.calls.recv().await {
-                let bytes = reply(&call.request);
-                call.send(bytes).await;
-                call.keep();
-            }
+        upstream.each(move |call| {
+            let bytes = reply(&call.request);
+            call.answer(bytes)
         });
         addr
+    }
+
+    /// Serves each request in a task of its own.
+    pub(crate) fn each<F>(mut self, serve: impl Fn(Call) -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tokio::spawn(async move {
+            while let Some(call) = self.calls.recv().await {
+                tokio::spawn(serve(call));
+            }
+        });
     }
 
     /// The next request.

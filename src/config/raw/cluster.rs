@@ -15,7 +15,7 @@ use crate::config::units::{Count, Duration, OrNever, Percent, Rate};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cluster {
-    /// Wire particulars of the engines. Default openai.
+    /// Wire particulars of the engines. Default openai: any server that keeps to OpenAI's API.
     pub profile: Field<Profile>,
     /// The servers.
     pub backends: List<Backend>,

@@ -1,17 +1,12 @@
-"""The official openai package against the gateway, with a simulated engine behind it.
-
-Usage: openai_cases.py GATEWAY_URL ENGINE_URL. Prints one line a case; any failure ends with status 1.
-"""
+"""The official openai package against the gateway: chat and completions, and Responses."""
 
 import json
 import re
-import sys
-import time
-import urllib.request
 
 import openai
 
-GATEWAY, ENGINE = sys.argv[1], sys.argv[2]
+from cases import GATEWAY, raises, run, stopped_after
+
 HI = [{"role": "user", "content": "hi"}]
 TOOLS = [{
     "type": "function",
@@ -29,15 +24,6 @@ def chat(stream, fault=None, **extra):
     return client.chat.completions.create(
         model="sim-model", messages=HI, stream=stream, extra_headers=headers, **extra
     )
-
-
-def engine(path):
-    with urllib.request.urlopen(ENGINE + path) as answer:
-        return json.load(answer)
-
-
-def stats():
-    return engine("/sim/stats")
 
 
 def text(chunks):
@@ -86,45 +72,73 @@ def embeddings():
 
 
 def cancel_mid_way():
-    before = stats()["aborted"]
-    answer = chat(True, max_tokens=5000)
-    for seen, _ in enumerate(answer):
-        if seen == 3:
-            break
-    answer.close()
-    deadline = time.monotonic() + 10
-    while stats()["aborted"] != before + 1 or stats()["running"] != 0:
-        assert time.monotonic() < deadline, stats()
-    assert stats()["tokens_after_close"] == 0, stats()
+    with stopped_after():
+        answer = chat(True, max_tokens=5000)
+        for seen, _ in enumerate(answer):
+            if seen == 3:
+                break
+        answer.close()
 
 
 def error_before_the_stream():
-    try:
+    with raises(openai.RateLimitError) as raised:
         chat(True, "status=429;retry_after=7")
-    except openai.RateLimitError as error:
-        assert error.response.headers["retry-after"] == "7"
-        assert error.response.headers["content-type"].startswith("application/json")
-    else:
-        raise AssertionError("a 429 was not raised")
-    try:
+    assert raised.error.response.headers["retry-after"] == "7"
+    assert raised.error.response.headers["content-type"].startswith("application/json")
+    with raises(openai.NotFoundError) as raised:
         client.chat.completions.create(model="no-such-model", messages=HI, stream=True)
-    except openai.NotFoundError as error:
-        assert error.code == "model_not_found", error.code
-    else:
-        raise AssertionError("a 404 was not raised")
+    assert raised.error.code == "model_not_found", raised.error.code
 
 
 def error_during_the_stream(fault, code):
     chunks = []
-    try:
+    with raises(openai.APIError) as raised:
         for chunk in chat(True, fault, max_tokens=50):
             chunks.append(chunk)
-    except openai.APIError as error:
-        assert error.code == code, (error.code, error.message)
-    else:
-        raise AssertionError(f"{fault}: no error was raised")
+    assert raised.error.code == code, (raised.error.code, raised.error.message)
     words = re.findall(r"tok\d+", text(chunks))
     assert words == ["tok0", "tok1", "tok2"], words
+
+
+def respond(model, stream=True):
+    return client.responses.create(model=model, input="hi", stream=stream)
+
+
+def responses_stream():
+    events = list(respond("vllm-responses"))
+    assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == "Hello there!"
+    last = events[-1]
+    assert last.type == "response.completed" and last.response.usage.total_tokens == 13, last
+    whole = respond("vllm-responses", stream=False)
+    assert whole.output_text == "Hello there!" and whole.usage.input_tokens_details.cached_tokens == 4
+
+
+def responses_tool_call():
+    call = respond("vllm-responses-tool-call", stream=False).output[0]
+    assert (call.type, call.name, json.loads(call.arguments)) == ("function_call", "weather", {"city": "Paris"})
+    deltas = [e.delta for e in respond("vllm-responses-tool-call") if e.type == "response.function_call_arguments.delta"]
+    assert json.loads("".join(deltas)) == {"city": "Paris"}
+
+
+def responses_cancel():
+    answer = respond("vllm-responses@endless=9")
+    for seen, _ in enumerate(answer):
+        if seen == 20:
+            break
+    answer.close()
+
+
+def responses_failed():
+    for end, code in [("cut=10", "upstream_disconnected"), ("stall=10", "idle_timeout")]:
+        events = list(respond("vllm-responses@" + end))
+        last = events[-1]
+        assert last.type == "response.failed", last
+        assert [e.sequence_number for e in events] == list(range(11)), events
+        assert (last.response.status, last.response.error.code) == ("failed", code), last
+        assert (last.response.id, last.response.model) == ("resp_a1", "qwen3-32b"), last
+    with raises(openai.NotFoundError) as raised:
+        respond("unknown")
+    assert raised.error.code == "model_not_found", raised.error.code
 
 
 CASES = {
@@ -139,14 +153,10 @@ CASES = {
     "reset during the stream": lambda: error_during_the_stream("reset_at=3", "upstream_disconnected"),
     "cut chunk during the stream": lambda: error_during_the_stream("truncated_chunk_at=3", "upstream_disconnected"),
     "stall during the stream": lambda: error_during_the_stream("stall_at=3", "idle_timeout"),
+    "responses stream": responses_stream,
+    "responses tool call": responses_tool_call,
+    "responses cancel": responses_cancel,
+    "responses failed": responses_failed,
 }
 
-failed = 0
-for name, case in CASES.items():
-    try:
-        case()
-        print(f"ok: {name}")
-    except Exception as error:  # every case is reported, whatever it raised
-        failed += 1
-        print(f"failed: {name}: {type(error).__name__}: {error}")
-sys.exit(1 if failed else 0)
+run(CASES)
