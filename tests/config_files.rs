@@ -3,13 +3,35 @@
 //!
 //! `UPDATE_GOLDEN=1` rewrites the `.err` files; read the difference before committing it.
 
+use std::env::VarError;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use streamgate::config::{Config, Environment, Loaded, Problems, load};
+use streamgate::config::{Config, Environment, Loaded, Problems, Streaming, load};
 
-const ENVIRONMENT: Environment = Environment { cores: 4, memory_bytes: 8 << 30 };
+const ENVIRONMENT: Environment = Environment { variable, ..Environment::bare(4, 8 << 30) };
+
+/// The environment of the files.
+fn variable(name: &str) -> Result<String, VarError> {
+    let value = match name {
+        "PORT" => "0",
+        "COUNT" => "2",
+        "SIZE" => "128KiB",
+        "SPAN" => "7s",
+        "NEVER" => "never",
+        "BOOL" => "true",
+        "FLOAT" => "1.25",
+        "WORD" => "gpu-1",
+        "REQUIRED" => "required",
+        "ODD" => "${WORD} \"}]",
+        "NUMBER" => "31415",
+        "TEXT" => "canary value",
+        _ => return Err(VarError::NotPresent),
+    };
+    Ok(value.to_owned())
+}
 
 /// Every YAML file of a folder, by name. An empty folder would prove nothing.
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -72,6 +94,55 @@ fn broken_files_are_refused_with_place_and_reason() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+#[test]
+fn values_of_the_environment_are_read_as_what_the_setting_is() {
+    let config =
+        loaded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/environment.yaml")).config;
+    assert_eq!((config.server.threads, config.server.request.body_bytes), (2, 2 << 20));
+    assert_eq!(config.server.listen, ["127.0.0.1:0".parse().unwrap()]);
+    let route = &config.routes[0];
+    assert_eq!((route.stream.heartbeat, route.stream.window), (None, 128 << 10));
+    assert_eq!((route.timeouts.idle, route.streaming), (Duration::from_secs(7), Streaming::Required));
+    assert_eq!(&*route.name, "${WORD} ${WORD} \"}]");
+    let backend = &config.clusters[0].backends[0];
+    assert_eq!((&*backend.name, &*backend.host, backend.drain), ("gpu-1", "gpu-1", true));
+}
+
+/// Where the values of a file stand: what follows a colon, a list as one.
+fn values(text: &str) -> Vec<Range<usize>> {
+    let value = |(at, colon): (usize, &str)| {
+        let begin = at + colon.len();
+        let rest = &text[begin..];
+        let length = match rest.as_bytes()[0] {
+            b'{' if !rest.starts_with("{}") => return None,
+            b'{' => 2,
+            b'[' => rest.find(']')? + 1,
+            b'"' => rest[1..].find('"')? + 2,
+            _ => rest.find([',', '}', '\n'])?,
+        };
+        Some(begin..begin + length)
+    };
+    text.match_indices(": ").filter_map(value).collect()
+}
+
+#[test]
+fn no_message_repeats_a_value_of_the_environment() {
+    let full = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/full.yaml"))
+        .unwrap();
+    let values = values(&full);
+    assert!(values.len() > 80, "only {} settings were tried", values.len());
+    let mut refused = 0;
+    for value in values {
+        let text = format!("{}\"${{TEXT}}\"{}", &full[..value.start], &full[value.end..]);
+        if let Err(problems) = parse(&text) {
+            refused += 1;
+            let told = problems.to_string();
+            assert!(!told.contains("canary"), "{told}");
+        }
+    }
+    assert!(refused > 60, "only {refused} settings were refused");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod build;
 mod check;
 mod environment;
 mod error;
+mod expand;
 mod file;
 mod later;
 mod place;
@@ -54,7 +55,8 @@ impl Config {
     /// # Errors
     /// Every problem of the text at once; of a text that is no YAML, the first.
     pub fn parse(text: &str, environment: &Environment) -> Result<Loaded, Problems> {
-        let tree = tree::parse(text)?;
+        let mut tree = tree::parse(text)?;
+        expand::expand(&mut tree, environment.variable);
         let report = place::Report::default();
         let root = place::At::root(&report, &tree);
         let mut config = None;

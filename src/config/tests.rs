@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-const ENVIRONMENT: Environment = Environment { cores: 4, memory_bytes: 8 << 30 };
+const ENVIRONMENT: Environment = Environment::bare(4, 8 << 30);
 const SMALLEST: &str = include_str!("../../tests/config/valid/smallest.yaml");
 
 fn loaded(text: &str) -> Loaded {

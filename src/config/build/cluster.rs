@@ -129,7 +129,12 @@ fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique) -> Option<Backe
     }
 }
 
-fn required<'a>(field: &'a Field<String>, key: &'static str, at: &At<'_>, fix: &str) -> Option<&'a String> {
+fn required<'a>(
+    field: &'a Field<String>,
+    key: &'static str,
+    at: &At<'_>,
+    fix: &'static str,
+) -> Option<&'a String> {
     if field.is_absent() {
         at.key(key).problem("missing", fix);
     }
