@@ -24,6 +24,7 @@ pub mod rejection;
 pub mod request_id;
 pub mod retry;
 pub mod route;
+pub mod secret;
 pub mod server;
 mod signals;
 pub mod sim;

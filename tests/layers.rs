@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that are pure: no Pingora, no tokio, no clock, no log, no files.
-const CORE: [&str; 13] = [
+const CORE: [&str; 14] = [
     "cluster",
     "deadline",
     "failure",
@@ -17,6 +17,7 @@ const CORE: [&str; 13] = [
     "request_id",
     "retry",
     "route",
+    "secret",
     "snapshot",
     "sse",
     "usage",

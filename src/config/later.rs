@@ -61,7 +61,6 @@ const ROWS: &[Row] = &[
     ("clusters.*.continue", "never", Off),
     ("clusters.*.continuous_usage", "false", Off),
     ("clusters.*.headers", "{ set: {}, remove: [] }", Off),
-    ("clusters.*.tls", "{ verify: true, ca: null, sni: null }", Off),
     ("clusters.*.cache_salt", "none", Off),
     ("routes.*.match.headers", "{}", Off),
     ("routes.*.fallback", "[]", Off),

@@ -23,6 +23,7 @@ mod reader;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod tree;
 pub mod units;
 
@@ -32,11 +33,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::secret::Secret;
 pub use environment::Environment;
 pub use error::{Problem, Problems};
 pub use file::load;
 pub use place::Inactive;
 pub use schema::schema_json;
+pub use tls::{Authorities, ServerName, Tls, Trust};
 
 /// A configuration that may be put in force, and what there is to say about it.
 #[derive(Debug, Clone)]
@@ -261,12 +264,23 @@ pub enum Profile {
 }
 
 /// What is sent to the backend as credentials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
     /// The client's, untouched.
     Pass,
     /// None: the client's are removed.
     None,
+    /// The gateway's own, in place of the client's.
+    Own(Credential),
+}
+
+/// A credential of the gateway's own, and the header that carries it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// The header.
+    pub header: http::HeaderName,
+    /// Its value.
+    pub value: Secret,
 }
 
 /// One server of a cluster.
@@ -278,6 +292,10 @@ pub struct Backend {
     pub host: String,
     /// TCP port.
     pub port: u16,
+    /// Host and port as the URL has them: the `Host` that the backend is sent.
+    pub authority: String,
+    /// TLS toward it; `None` for http.
+    pub tls: Option<Arc<Tls>>,
     /// Path prefix of the URL without its trailing slash; empty for none.
     pub prefix: String,
     /// Takes no new work.

@@ -38,11 +38,13 @@ fn the_smallest_file_gets_every_default() {
         name: "b".into(),
         host: "localhost".into(),
         port: 8000,
+        authority: "localhost:8000".into(),
+        tls: None,
         prefix: String::new(),
         drain: false,
     };
     assert_eq!((cluster.profile, &cluster.backends[..]), (Profile::Openai, &[backend][..]));
-    assert_eq!((cluster.attempts, cluster.auth, cluster.keepalive), (2, Auth::Pass, seconds(4)));
+    assert_eq!((cluster.attempts, &cluster.auth, cluster.keepalive), (2, &Auth::Pass, seconds(4)));
 
     let route = &routes[0];
     assert_eq!(&*route.name, "/v1/chat/completions");

@@ -16,11 +16,11 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::Method;
-use pingora::connectors::TransportConnector;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
 use pingora_http::{RequestHeader, ResponseHeader};
 
+use super::dial::Dialer;
 use super::drive::Drive;
 use super::duplex::Duplex;
 use super::opening::{Opened, open};
@@ -62,7 +62,7 @@ pub(super) enum Stage {
 
 /// One attempt on one backend.
 pub struct Session {
-    transport: Arc<TransportConnector>,
+    dialer: Arc<Dialer>,
     pub(super) plan: Option<Arc<Plan>>,
     pub(super) stage: Stage,
     pub(super) drive: Drive,
@@ -88,9 +88,9 @@ pub struct Session {
 }
 
 impl Session {
-    pub(super) fn new(transport: Arc<TransportConnector>) -> Self {
+    pub(super) fn new(dialer: Arc<Dialer>) -> Self {
         Self {
-            transport,
+            dialer,
             plan: None,
             stage: Stage::Idle,
             drive: Drive::new(),
@@ -112,7 +112,7 @@ impl Session {
         let wire = http_req_header_to_wire(&head).ok_or(Failure::NotHttp)?.freeze();
         self.bodiless = head.method == Method::HEAD;
         self.drive.begin(&plan, now);
-        let opening: Opening = Box::pin(open(Arc::clone(&self.transport), Arc::clone(&plan), wire));
+        let opening: Opening = Box::pin(open(Arc::clone(&self.dialer), Arc::clone(&plan), wire));
         self.stage = Stage::Opening(Mutex::new(opening));
         self.plan = Some(plan);
         Ok(())

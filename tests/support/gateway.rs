@@ -33,6 +33,11 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Starts the gateway and waits until it is ready.
     pub(crate) async fn start(settings: Settings) -> Self {
+        Self::start_in(settings, &[]).await
+    }
+
+    /// The same with these environment variables.
+    pub(crate) async fn start_in(settings: Settings, variables: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("temporary directory");
         let file = dir.path().join("streamgate.yaml");
         std::fs::write(&file, settings.text(&dir.path().join("access.log"))).expect("write the file");
@@ -40,6 +45,7 @@ impl Gateway {
         let mut child = Command::new(BINARY)
             .args(["run", "-c"])
             .arg(&file)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(stderr)

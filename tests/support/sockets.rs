@@ -6,9 +6,12 @@ use std::time::Duration;
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream};
 
+use super::channel::Channel;
+
 /// Closes with a reset instead of a FIN.
-pub(crate) fn reset(stream: TcpStream) {
-    SockRef::from(&stream).set_linger(Some(Duration::ZERO)).expect("SO_LINGER");
+pub(crate) fn reset(stream: impl Into<Channel>) {
+    let stream = stream.into();
+    SockRef::from(stream.tcp()).set_linger(Some(Duration::ZERO)).expect("SO_LINGER");
     drop(stream);
 }
 
