@@ -3,15 +3,19 @@
 //!
 //! `UPDATE_GOLDEN=1` rewrites the `.err` files; read the difference before committing it.
 
+mod support;
+
 use std::env::VarError;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use streamgate::config::{Config, Environment, Loaded, Problems, Streaming, load};
+use streamgate::config::{Auth, Cluster, Config, Environment, Loaded, Problems, Streaming, Trust, load};
+use support::certificates::Authority;
 
-const ENVIRONMENT: Environment = Environment { variable, ..Environment::bare(4, 8 << 30) };
+const ENVIRONMENT: Environment = Environment { variable, file, ..Environment::bare(4, 8 << 30) };
 
 /// The environment of the files.
 fn variable(name: &str) -> Result<String, VarError> {
@@ -28,9 +32,28 @@ fn variable(name: &str) -> Result<String, VarError> {
         "ODD" => "${WORD} \"}]",
         "NUMBER" => "31415",
         "TEXT" => "canary value",
+        "TOKEN" | "DEEPSEEK_API_KEY" => "canary-token",
+        "LINES" => "canary-one\ncanary-two",
+        "EMPTY" => "",
+        "LATIN1" => return Err(VarError::NotUnicode("canary".into())),
         _ => return Err(VarError::NotPresent),
     };
     Ok(value.to_owned())
+}
+
+/// The files that the files name.
+fn file(path: &Path) -> Result<Vec<u8>, String> {
+    static AUTHORITY: LazyLock<String> = LazyLock::new(|| Authority::new().pem());
+    let text = match path.to_str().unwrap() {
+        "/run/ca.pem" | "/etc/streamgate/llm-ca.pem" => &**AUTHORITY,
+        "/run/half.pem" => &AUTHORITY[..AUTHORITY.len() / 2],
+        "/run/token" | "/run/secrets/vllm-key" => "canary-token\r\n",
+        "/run/two-lines" => "canary-one\ncanary-two\n",
+        "/run/empty" => "\n",
+        "/run/binary" => return Ok(b"canary\xff".to_vec()),
+        _ => return Err("cannot be read: No such file".to_owned()),
+    };
+    Ok(text.as_bytes().to_vec())
 }
 
 /// Every YAML file of a folder, by name. An empty folder would prove nothing.
@@ -143,6 +166,53 @@ fn no_message_repeats_a_value_of_the_environment() {
         }
     }
     assert!(refused > 60, "only {refused} settings were refused");
+}
+
+#[test]
+fn credentials_are_read_where_the_file_says_and_not_printed() {
+    let loaded = loaded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/credentials.yaml"));
+    let sent = |cluster: &Cluster| match &cluster.auth {
+        Auth::Own(own) => {
+            Some((own.header.as_str().to_owned(), own.value.header_value().to_str().unwrap().to_owned()))
+        }
+        Auth::Pass | Auth::None => None,
+    };
+    let own = |header: &str, value: &str| Some((header.to_owned(), value.to_owned()));
+    assert_eq!(
+        loaded.config.clusters.iter().map(sent).collect::<Vec<_>>(),
+        [
+            own("authorization", "Bearer canary-token"),
+            own("authorization", "Bearer canary-token"),
+            own("x-api-key", "canary-token"),
+            own("authorization", "canary-token"),
+            None,
+            None,
+        ]
+    );
+    assert!(!format!("{loaded:?}").contains("canary"));
+}
+
+#[test]
+fn a_backend_is_checked_by_the_name_that_it_is_reached_by() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/credentials.yaml");
+    let Loaded { config, warnings, .. } = loaded(&path);
+    let tls: Vec<_> = config.clusters.iter().map(|cluster| cluster.backends[0].tls.as_deref()).collect();
+    let names: Vec<_> = tls.iter().map(|tls| tls.map(|tls| tls.name.to_string())).collect();
+    let named = |name: &str| Some(name.to_owned());
+    assert_eq!(
+        names,
+        [named("llm.example.com"), named("10.0.0.1"), named("c.example.com"), None, named("b"), None]
+    );
+    assert!(matches!(tls[1].unwrap().trust, Trust::Authorities(_)));
+    assert_eq!((&tls[0].unwrap().trust, &tls[4].unwrap().trust), (&Trust::System, &Trust::Anyone));
+    assert_eq!(config.clusters[0].backends[0].port, 443);
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0]
+            .starts_with("line 8: clusters.e.tls.verify: certificates of the backends are not checked")
+    );
+    assert!(warnings[1].starts_with("line 9: clusters.f.tls: no backend of the cluster is reached over TLS"));
 }
 
 #[test]

@@ -69,8 +69,8 @@ fn filled_in(written: &str, variable: Variable, left: &mut usize) -> Result<Stri
     Ok(text)
 }
 
-/// POSIX.1-2017, 8.1, and lower case.
-fn is_name(name: &str) -> bool {
+/// Whether a variable can have this name: POSIX.1-2017, 8.1, and lower case.
+pub(super) fn is_name(name: &str) -> bool {
     !name.starts_with(|first: char| first.is_ascii_digit())
         && !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

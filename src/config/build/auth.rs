@@ -5,6 +5,7 @@ use std::path::Path;
 use http::HeaderName;
 
 use crate::config::environment::Environment;
+use crate::config::expand;
 use crate::config::place::{At, shown};
 use crate::config::raw::{self, Field};
 use crate::config::{Auth, Credential};
@@ -105,6 +106,11 @@ fn header((name, at): &(String, At<'_>)) -> Option<HeaderName> {
 type Found<'t> = Option<(String, String, At<'t>)>;
 
 fn variable<'t>((name, at): &(String, At<'t>), environment: &Environment) -> Found<'t> {
+    // Whoever writes the token itself here by mistake must not find it in the log.
+    if !expand::is_name(name) {
+        at.problem("no name of an environment variable", "write a name of letters, digits and \"_\"");
+        return None;
+    }
     let source = format!("the environment variable {}", shown(name));
     let reason = match (environment.variable)(name) {
         Ok(value) => return Some((value, source, at.clone())),
