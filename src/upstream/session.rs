@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, StatusCode};
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -239,7 +239,9 @@ impl Session {
     /// The connection, if it may serve another request.
     pub(super) async fn into_idle(mut self) -> Option<Stream> {
         let idle = match std::mem::replace(&mut self.stage, Stage::Idle) {
-            Stage::Body(session) if self.clean => Some(session),
+            Stage::Body(session) if self.clean && !session.resp_header().is_some_and(promises_too_much) => {
+                Some(session)
+            }
             unfinished => {
                 drop(unfinished);
                 None
@@ -257,6 +259,16 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Whether an answer that has no body by its status speaks of one all the same. It may come yet, and must
+/// not be taken for the answer to another request.
+fn promises_too_much(head: &ResponseHeader) -> bool {
+    let bodiless = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let length = head.headers.get(http::header::CONTENT_LENGTH);
+    bodiless
+        && (head.headers.contains_key(http::header::TRANSFER_ENCODING)
+            || length.is_some_and(|length| length.as_bytes() != b"0"))
 }
 
 /// The failure that a passed deadline is, if it is one.

@@ -24,7 +24,7 @@ pub(crate) mod upstream;
 pub(crate) mod wait;
 pub(crate) mod wire;
 
-pub(crate) use client::{Client, End, Leave};
+pub(crate) use client::{Answer, Client, End, Leave};
 pub(crate) use engine::Engine;
 pub(crate) use gateway::Gateway;
 pub(crate) use row::Row;
