@@ -222,7 +222,7 @@ fn start_clients(
     let mut service = ProxyServiceBuilder::new(&Arc::new(conf), Gateway::new(Arc::clone(shared)))
         .name("clients")
         .custom(connector, on_connection)
-        .client_options(throwaway.options.clone())
+        .client_options(throwaway.options)
         .server_options(server_options)
         .build();
     for addr in &bound.addrs {

@@ -104,13 +104,13 @@ async fn firehose((gateway, mut upstream): (Gateway, Upstream)) {
 
     let mut client = client.reading(256 * 1024);
     let ending = tokio::spawn(async move {
-        let mut call = flood.await.unwrap().expect("the engine is not left");
+        let mut call = flood.await.expect("the flood does not panic").expect("the engine is not left");
         call.chunk(DONE).await;
         call.finish().await;
     });
     within("the flood is read", Duration::from_secs(60), drained(&mut client, &big_event(), repeats, DONE))
         .await;
-    ending.await.unwrap();
+    ending.await.expect("the ending does not panic");
     assert_eq!(client.end().await, End::Clean);
     assert_eq!(gateway.wait_access("flood", |line| line["events"] == 3_201).await["outcome"], "completed");
     checks::at_rest(&gateway).await;

@@ -9,7 +9,7 @@ use crate::config::expand;
 use crate::config::place::{At, shown};
 use crate::config::raw::{self, Field};
 use crate::config::{Auth, Credential};
-use crate::secret::{BadSecret, Secret};
+use crate::secret::Secret;
 
 /// Headers that mean something else on the way to a backend.
 const TAKEN: [&str; 15] = [
@@ -52,43 +52,41 @@ pub(super) fn auth(raw: &raw::Cluster, at: &At<'_>, environment: &Environment) -
 
 /// The gateway's own credential. `None` has been told.
 fn own(raw: &raw::AuthSource, at: &At<'_>, environment: &Environment) -> Option<Credential> {
-    let text = |field: &Field<String>, key| field.get().map(|text| (text.clone(), at.key(key)));
     let written = [&raw.bearer_env, &raw.bearer_file, &raw.header, &raw.env, &raw.file];
-    let authorization = http::header::AUTHORIZATION;
-    let (header, source, make): (_, _, fn(&str) -> Result<Secret, BadSecret>) =
-        match written.map(|field| !field.is_absent()) {
-            [true, false, false, false, false] => {
-                (authorization, variable(&text(&raw.bearer_env, "bearer_env")?, environment), Secret::bearer)
-            }
-            [false, true, false, false, false] => {
-                (authorization, file(&text(&raw.bearer_file, "bearer_file")?, environment), Secret::bearer)
-            }
-            [false, false, true, true, false] => (
-                header(&text(&raw.header, "header")?)?,
-                variable(&text(&raw.env, "env")?, environment),
-                Secret::header,
-            ),
-            [false, false, true, false, true] => (
-                header(&text(&raw.header, "header")?)?,
-                file(&text(&raw.file, "file")?, environment),
-                Secret::header,
-            ),
-            _ => {
-                at.problem("a credential comes from one place", FORMS);
-                return None;
-            }
-        };
-    let (value, source, at) = source?;
-    match make(&value) {
-        Ok(value) => Some(Credential { header, value }),
-        Err(bad) => {
-            at.problem_as_is(format!("{source} holds no credential: {bad}"), "");
-            None
+    let [bearer_env, bearer_file, own_header, env, file] = written.map(|field| !field.is_absent());
+    let (header, source) = match [bearer_env || bearer_file, own_header, env, file] {
+        [true, false, false, false] if bearer_env != bearer_file => {
+            let (field, key) =
+                if bearer_env { (&raw.bearer_env, "bearer_env") } else { (&raw.bearer_file, "bearer_file") };
+            (http::header::AUTHORIZATION, found(field, &at.key(key), bearer_env, environment))
         }
-    }
+        [false, true, env, file] if env != file => {
+            let name = header(raw.header.get()?, &at.key("header"))?;
+            let (field, key) = if env { (&raw.env, "env") } else { (&raw.file, "file") };
+            (name, found(field, &at.key(key), env, environment))
+        }
+        _ => {
+            at.problem("a credential comes from one place", FORMS);
+            return None;
+        }
+    };
+    let (text, source, at) = source?;
+    let value = if own_header { Secret::header(&text) } else { Secret::bearer(&text) };
+    let value = value.map_err(|bad| at.problem_as_is(format!("{source} holds no credential: {bad}"), ""));
+    Some(Credential { header, value: value.ok()? })
 }
 
-fn header((name, at): &(String, At<'_>)) -> Option<HeaderName> {
+/// A text, what to call its source, and where the file says so.
+type Found<'t> = Option<(String, String, At<'t>)>;
+
+fn found<'t>(field: &Field<String>, at: &At<'t>, is_variable: bool, environment: &Environment) -> Found<'t> {
+    let name = field.get()?;
+    let (text, source) =
+        if is_variable { variable(name, at, environment) } else { file(name, at, environment) }?;
+    Some((text, source, at.clone()))
+}
+
+fn header(name: &str, at: &At<'_>) -> Option<HeaderName> {
     match HeaderName::from_bytes(name.as_bytes()) {
         Ok(header) if TAKEN.contains(&header.as_str()) => {
             at.problem(format!("the header {header} cannot carry a credential"), "as in x-api-key");
@@ -102,10 +100,7 @@ fn header((name, at): &(String, At<'_>)) -> Option<HeaderName> {
     }
 }
 
-/// A value, and what to call its source.
-type Found<'t> = Option<(String, String, At<'t>)>;
-
-fn variable<'t>((name, at): &(String, At<'t>), environment: &Environment) -> Found<'t> {
+fn variable(name: &str, at: &At<'_>, environment: &Environment) -> Option<(String, String)> {
     // Whoever writes the token itself here by mistake must not find it in the log.
     if !expand::is_name(name) {
         at.problem("no name of an environment variable", "write a name of letters, digits and \"_\"");
@@ -113,7 +108,7 @@ fn variable<'t>((name, at): &(String, At<'t>), environment: &Environment) -> Fou
     }
     let source = format!("the environment variable {}", shown(name));
     let reason = match (environment.variable)(name) {
-        Ok(value) => return Some((value, source, at.clone())),
+        Ok(value) => return Some((value, source)),
         Err(std::env::VarError::NotPresent) => "is not set",
         Err(std::env::VarError::NotUnicode(_)) => "is no text",
     };
@@ -122,17 +117,12 @@ fn variable<'t>((name, at): &(String, At<'t>), environment: &Environment) -> Fou
 }
 
 /// An editor ends the last line of a file: that line end is no part of the credential.
-fn file<'t>((path, at): &(String, At<'t>), environment: &Environment) -> Found<'t> {
+fn file(path: &str, at: &At<'_>, environment: &Environment) -> Option<(String, String)> {
     let source = format!("the file {}", shown(path));
     let reason = match (environment.file)(Path::new(path)).map(String::from_utf8) {
-        Ok(Ok(mut text)) => {
-            if text.ends_with('\n') {
-                text.pop();
-                if text.ends_with('\r') {
-                    text.pop();
-                }
-            }
-            return Some((text, source, at.clone()));
+        Ok(Ok(text)) => {
+            let text = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
+            return Some((text.to_owned(), source));
         }
         Ok(Err(_)) => "is no text".to_owned(),
         Err(reason) => reason,
