@@ -44,7 +44,7 @@ fn variable(name: &str) -> Result<String, VarError> {
 /// The files that the files name.
 fn file(path: &Path) -> Result<Vec<u8>, String> {
     static AUTHORITY: LazyLock<String> = LazyLock::new(|| Authority::new().pem());
-    let text = match path.to_str().unwrap() {
+    let text = match path.to_str().expect("paths are UTF-8") {
         "/run/ca.pem" | "/etc/streamgate/llm-ca.pem" => &**AUTHORITY,
         "/run/half.pem" => &AUTHORITY[..AUTHORITY.len() / 2],
         "/run/token" | "/run/secrets/vllm-key" => "canary-token\r\n",
