@@ -3,58 +3,17 @@
 //!
 //! `UPDATE_GOLDEN=1` rewrites the `.err` files; read the difference before committing it.
 
+#[path = "config/machine.rs"]
+mod machine;
 mod support;
 
-use std::env::VarError;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use streamgate::config::{Auth, Cluster, Config, Environment, Loaded, Problems, Streaming, Trust, load};
-use support::certificates::Authority;
-
-const ENVIRONMENT: Environment = Environment { variable, file, ..Environment::bare(4, 8 << 30) };
-
-/// The environment of the files.
-fn variable(name: &str) -> Result<String, VarError> {
-    let value = match name {
-        "PORT" => "0",
-        "COUNT" => "2",
-        "SIZE" => "128KiB",
-        "SPAN" => "7s",
-        "NEVER" => "never",
-        "BOOL" => "true",
-        "FLOAT" => "1.25",
-        "WORD" => "gpu-1",
-        "REQUIRED" => "required",
-        "ODD" => "${WORD} \"}]",
-        "NUMBER" => "31415",
-        "TEXT" => "canary value",
-        "TOKEN" | "DEEPSEEK_API_KEY" => "canary-token",
-        "LINES" => "canary-one\ncanary-two",
-        "EMPTY" => "",
-        "LATIN1" => return Err(VarError::NotUnicode("canary".into())),
-        _ => return Err(VarError::NotPresent),
-    };
-    Ok(value.to_owned())
-}
-
-/// The files that the files name.
-fn file(path: &Path) -> Result<Vec<u8>, String> {
-    static AUTHORITY: LazyLock<String> = LazyLock::new(|| Authority::new().pem());
-    let text = match path.to_str().expect("paths are UTF-8") {
-        "/run/ca.pem" | "/etc/streamgate/llm-ca.pem" => &**AUTHORITY,
-        "/run/half.pem" => &AUTHORITY[..AUTHORITY.len() / 2],
-        "/run/token" | "/run/secrets/vllm-key" => "canary-token\r\n",
-        "/run/two-lines" => "canary-one\ncanary-two\n",
-        "/run/empty" => "\n",
-        "/run/binary" => return Ok(b"canary\xff".to_vec()),
-        _ => return Err("cannot be read: No such file".to_owned()),
-    };
-    Ok(text.as_bytes().to_vec())
-}
+use machine::ENVIRONMENT;
+use streamgate::config::{Auth, Cluster, Config, Loaded, Problems, Streaming, Trust, load};
 
 /// Every YAML file of a folder, by name. An empty folder would prove nothing.
 fn files(folder: &str) -> Vec<PathBuf> {

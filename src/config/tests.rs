@@ -132,6 +132,15 @@ fn what_is_hardly_meant_is_warned_of() {
 }
 
 #[test]
+fn a_warning_does_not_repeat_a_value_of_the_environment() {
+    let environment = Environment { variable: |_| Ok("203.0.113.9:80".to_owned()), ..ENVIRONMENT };
+    let text = SMALLEST.replace("127.0.0.1:0", "\"${ADDRESS}\"");
+    let warnings = warnings(&Config::parse(&text, &environment).unwrap());
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("everyone who reaches server.listen[0].address may use"), "{warnings:?}");
+}
+
+#[test]
 fn a_heartbeat_may_come_after_the_first_event_is_due() {
     assert!(
         loaded(&format!("{SMALLEST}stream: {{ hold_headers: 60s }}\ntimeouts: {{ first_event: 5s }}\n"))

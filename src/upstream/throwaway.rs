@@ -4,6 +4,8 @@
 //! five times over, 0.3 s of CPU. None of those contexts ever meets a backend here: TLS toward backends
 //! has contexts of its own (see `tls`). So they are given a certificate that nobody knows the key of.
 
+use std::io::Write;
+
 use openssl::asn1::Asn1Time;
 use openssl::ec::{EcGroup, EcKey};
 use openssl::error::ErrorStack;
@@ -12,7 +14,6 @@ use openssl::nid::Nid;
 use openssl::pkey::PKey;
 use openssl::x509::{X509, X509NameBuilder};
 use pingora::connectors::ConnectorOptions;
-use std::io::Write;
 use tempfile::NamedTempFile;
 
 /// Options for Pingora's connectors, and the file that must exist until they are made.

@@ -4,18 +4,20 @@
 //! [`Field`](super::raw::Field) is a bulkhead: its error is noted where it happened and reading goes
 //! on beside it. Unknown keys are noted and skipped, with the nearest known one as advice.
 
+mod word;
 mod wrong;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer, MapAccess, SeqAccess,
-    Unexpected, VariantAccess, Visitor,
+    self, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
+    Visitor,
 };
 use serde::forward_to_deserialize_any;
 
 use super::place::{At, shown};
 use super::raw::FIELD;
 use super::tree::{Given, Node, Scalar, Value};
+use word::Word;
 pub(super) use wrong::FIX;
 use wrong::{Wrong, nearest, seen, wanted};
 
@@ -184,39 +186,6 @@ fn value(given: &Given) -> Result<String, Wrong> {
 fn unfit(given: &Given, kind: &str) -> Wrong {
     let what = format!("{}: its value is not {kind}", shown(&given.written));
     Wrong { what, fix: String::new(), of_value: true }
-}
-
-/// A variant's name.
-struct Word<'t>(&'t str);
-
-impl<'t> EnumAccess<'t> for Word<'t> {
-    type Error = Wrong;
-    type Variant = Self;
-
-    fn variant_seed<S: DeserializeSeed<'t>>(self, seed: S) -> Result<(S::Value, Self), Wrong> {
-        let name: StrDeserializer<'_, Wrong> = self.0.into_deserializer();
-        Ok((seed.deserialize(name)?, self))
-    }
-}
-
-impl<'t> VariantAccess<'t> for Word<'t> {
-    type Error = Wrong;
-
-    fn unit_variant(self) -> Result<(), Wrong> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'t>>(self, _: S) -> Result<S::Value, Wrong> {
-        Err(de::Error::custom(format!("{} needs a value", shown(self.0))))
-    }
-
-    fn tuple_variant<V: Visitor<'t>>(self, _: usize, _: V) -> Result<V::Value, Wrong> {
-        Err(de::Error::custom(format!("{} needs a list", shown(self.0))))
-    }
-
-    fn struct_variant<V: Visitor<'t>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Wrong> {
-        Err(de::Error::custom(format!("{} needs a map", shown(self.0))))
-    }
 }
 
 /// The value of a field: none if it is null. This is where errors become problems.
