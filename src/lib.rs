@@ -25,6 +25,7 @@ pub mod rejection;
 pub mod request_id;
 pub mod retry;
 pub mod route;
+pub mod secret;
 pub mod server;
 pub mod session_map;
 mod signals;

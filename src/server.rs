@@ -33,7 +33,7 @@ use crate::request_id;
 use crate::signals;
 use crate::sim::Engine;
 use crate::snapshot::Snapshot;
-use crate::upstream::Connector;
+use crate::upstream::{Connector, Throwaway};
 
 /// Attempts that Pingora's loop allows; `retry::decide` allows fewer.
 const ATTEMPTS_CEILING: usize = 2;
@@ -208,8 +208,8 @@ fn start_clients(
     stopped: watch::Receiver<bool>,
 ) -> JoinHandle<()> {
     let conf = ServerConf { max_retries: ATTEMPTS_CEILING, threads: server.threads, ..ServerConf::default() };
-    let mut options = HttpServerOptions::default();
-    options.force_custom = true;
+    let mut server_options = HttpServerOptions::default();
+    server_options.force_custom = true;
     let on_connection = edge::on_connection(Edge {
         limits: Limits {
             uri_bytes: server.request.uri_bytes,
@@ -221,10 +221,16 @@ fn start_clients(
         connections: Arc::clone(&shared.connections),
         witness: Box::new(Arc::clone(shared)),
     });
+    let snapshot = shared.snapshot.load();
+    let backends = snapshot.clusters.iter().flat_map(|cluster| &cluster.backends);
+    let throwaway = Throwaway::new(server.pool_max_idle);
+    let connector =
+        Connector::new(throwaway.options.clone(), backends.filter_map(|backend| backend.tls.as_deref()));
     let mut service = ProxyServiceBuilder::new(&Arc::new(conf), Gateway::new(Arc::clone(shared)))
         .name("clients")
-        .custom(Connector::new(server.pool_max_idle), on_connection)
-        .server_options(options)
+        .custom(connector, on_connection)
+        .client_options(throwaway.options)
+        .server_options(server_options)
         .build();
     for addr in &bound.addrs {
         let mut sockets = TcpSocketOptions::default();

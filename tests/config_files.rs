@@ -3,13 +3,17 @@
 //!
 //! `UPDATE_GOLDEN=1` rewrites the `.err` files; read the difference before committing it.
 
+#[path = "config/machine.rs"]
+mod machine;
+mod support;
+
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use streamgate::config::{Config, Environment, Loaded, Problems, load};
-
-const ENVIRONMENT: Environment = Environment { cores: 4, memory_bytes: 8 << 30 };
+use machine::ENVIRONMENT;
+use streamgate::config::{Auth, Cluster, Config, Loaded, Problems, Streaming, Trust, load};
 
 /// Every YAML file of a folder, by name. An empty folder would prove nothing.
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -72,6 +76,102 @@ fn broken_files_are_refused_with_place_and_reason() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+#[test]
+fn values_of_the_environment_are_read_as_what_the_setting_is() {
+    let config =
+        loaded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/environment.yaml")).config;
+    assert_eq!((config.server.threads, config.server.request.body_bytes), (2, 2 << 20));
+    assert_eq!(config.server.listen, ["127.0.0.1:0".parse().unwrap()]);
+    let route = &config.routes[0];
+    assert_eq!((route.stream.heartbeat, route.stream.window), (None, 128 << 10));
+    assert_eq!((route.timeouts.idle, route.streaming), (Duration::from_secs(7), Streaming::Required));
+    assert_eq!(&*route.name, "${WORD} ${WORD} \"}]");
+    let backend = &config.clusters[0].backends[0];
+    assert_eq!((&*backend.name, &*backend.host, backend.drain), ("gpu-1", "gpu-1", true));
+}
+
+/// Where the values of a file stand: what follows a colon, a list as one.
+fn values(text: &str) -> Vec<Range<usize>> {
+    let value = |(at, colon): (usize, &str)| {
+        let begin = at + colon.len();
+        let rest = &text[begin..];
+        let length = match rest.as_bytes()[0] {
+            b'{' if !rest.starts_with("{}") => return None,
+            b'{' => 2,
+            b'[' => rest.find(']')? + 1,
+            b'"' => rest[1..].find('"')? + 2,
+            _ => rest.find([',', '}', '\n'])?,
+        };
+        Some(begin..begin + length)
+    };
+    text.match_indices(": ").filter_map(value).collect()
+}
+
+#[test]
+fn no_message_repeats_a_value_of_the_environment() {
+    let full = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/full.yaml"))
+        .unwrap();
+    let values = values(&full);
+    assert!(values.len() > 80, "only {} settings were tried", values.len());
+    let mut refused = 0;
+    for value in values {
+        let text = format!("{}\"${{TEXT}}\"{}", &full[..value.start], &full[value.end..]);
+        if let Err(problems) = parse(&text) {
+            refused += 1;
+            let told = problems.to_string();
+            assert!(!told.contains("canary"), "{told}");
+        }
+    }
+    assert!(refused > 60, "only {refused} settings were refused");
+}
+
+#[test]
+fn credentials_are_read_where_the_file_says_and_not_printed() {
+    let loaded = loaded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/credentials.yaml"));
+    let sent = |cluster: &Cluster| match &cluster.auth {
+        Auth::Own(own) => {
+            Some((own.header.as_str().to_owned(), own.value.header_value().to_str().unwrap().to_owned()))
+        }
+        Auth::Pass | Auth::None => None,
+    };
+    let own = |header: &str, value: &str| Some((header.to_owned(), value.to_owned()));
+    assert_eq!(
+        loaded.config.clusters.iter().map(sent).collect::<Vec<_>>(),
+        [
+            own("authorization", "Bearer canary-token"),
+            own("authorization", "Bearer canary-token"),
+            own("x-api-key", "canary-token"),
+            own("authorization", "canary-token"),
+            None,
+            None,
+        ]
+    );
+    assert!(!format!("{loaded:?}").contains("canary"));
+}
+
+#[test]
+fn a_backend_is_checked_by_the_name_that_it_is_reached_by() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/credentials.yaml");
+    let Loaded { config, warnings, .. } = loaded(&path);
+    let tls: Vec<_> = config.clusters.iter().map(|cluster| cluster.backends[0].tls.as_deref()).collect();
+    let names: Vec<_> = tls.iter().map(|tls| tls.map(|tls| tls.name.to_string())).collect();
+    let named = |name: &str| Some(name.to_owned());
+    assert_eq!(
+        names,
+        [named("llm.example.com"), named("10.0.0.1"), named("c.example.com"), None, named("b"), None]
+    );
+    assert!(matches!(tls[1].unwrap().trust, Trust::Authorities(_)));
+    assert_eq!((&tls[0].unwrap().trust, &tls[4].unwrap().trust), (&Trust::System, &Trust::Anyone));
+    assert_eq!(config.clusters[0].backends[0].port, 443);
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0]
+            .starts_with("line 8: clusters.e.tls.verify: certificates of the backends are not checked")
+    );
+    assert!(warnings[1].starts_with("line 9: clusters.f.tls: no backend of the cluster is reached over TLS"));
 }
 
 #[test]

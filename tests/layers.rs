@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that are pure: no Pingora, no tokio, no clock, no log, no files.
-const CORE: [&str; 15] = [
+const CORE: [&str; 16] = [
     "cluster",
     "deadline",
     "failure",
@@ -18,6 +18,7 @@ const CORE: [&str; 15] = [
     "request_id",
     "retry",
     "route",
+    "secret",
     "session_map",
     "snapshot",
     "sse",

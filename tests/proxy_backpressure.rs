@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use support::wait::{SOON, ms, silence, within};
 use support::wire::{DONE, Request, chunk, event};
-use support::{Call, Client, End, Gateway, Settings, Upstream, checks, one_engine};
+use support::{Call, Client, End, Gateway, Settings, Upstream, checks, one_engine, one_engine_over_tls};
 use tokio::task::JoinHandle;
 
 /// What an engine may have got rid of when nobody reads: what the gateway and its two sockets hold
@@ -80,9 +80,18 @@ fn patient_but_idle(settings: Settings) -> Settings {
 /// H12: the engine blocks early, memory stays small, the idle timer keeps still, and all of it arrives.
 #[tokio::test]
 async fn a_firehose_blocks_until_the_client_reads() {
+    firehose(one_engine(patient_but_idle).await).await;
+}
+
+/// The same where the engine is reached over TLS.
+#[tokio::test]
+async fn a_firehose_over_tls_blocks_until_the_client_reads() {
+    firehose(one_engine_over_tls(patient_but_idle).await).await;
+}
+
+async fn firehose((gateway, mut upstream): (Gateway, Upstream)) {
     let repeats = 3_200;
     let total = repeats * chunk(big_event()).len();
-    let (gateway, mut upstream) = one_engine(patient_but_idle).await;
     checks::alive(&gateway, &mut upstream, usize::MAX / 2).await;
     let before = gateway.rss_kb();
     let (client, taken, flood) = flooded(&gateway, &mut upstream, total).await;
@@ -95,13 +104,13 @@ async fn a_firehose_blocks_until_the_client_reads() {
 
     let mut client = client.reading(256 * 1024);
     let ending = tokio::spawn(async move {
-        let mut call = flood.await.unwrap().expect("the engine is not left");
+        let mut call = flood.await.expect("the flood does not panic").expect("the engine is not left");
         call.chunk(DONE).await;
         call.finish().await;
     });
     within("the flood is read", Duration::from_secs(60), drained(&mut client, &big_event(), repeats, DONE))
         .await;
-    ending.await.unwrap();
+    ending.await.expect("the ending does not panic");
     assert_eq!(client.end().await, End::Clean);
     assert_eq!(gateway.wait_access("flood", |line| line["events"] == 3_201).await["outcome"], "completed");
     checks::at_rest(&gateway).await;

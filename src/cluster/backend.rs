@@ -15,6 +15,8 @@ pub struct Backend {
     pub addr: SocketAddr,
     /// The `Host` it is sent: constant, whatever the client wrote.
     pub host: String,
+    /// TLS toward it; `None` for http.
+    pub tls: Option<Arc<crate::config::Tls>>,
     /// Put before the client's path; empty for none.
     pub prefix: String,
     /// Takes no new work.
@@ -25,16 +27,12 @@ pub struct Backend {
 impl Backend {
     /// A backend with nothing in flight.
     pub fn new(cluster: Arc<str>, config: &crate::config::Backend, addr: SocketAddr) -> Self {
-        let host = if config.host.contains(':') {
-            format!("[{}]:{}", config.host, config.port)
-        } else {
-            format!("{}:{}", config.host, config.port)
-        };
         Self {
             cluster,
             name: config.name.clone(),
             addr,
-            host,
+            host: config.authority.clone(),
+            tls: config.tls.clone(),
             prefix: config.prefix.clone(),
             drain: config.drain,
             in_flight: AtomicUsize::new(0),

@@ -1,7 +1,7 @@
-//! What can be wrong in any part of the tree: duplicate keys, crowds, `${NAME}`.
+//! What can be wrong in any part of the tree: duplicate keys, crowds, `${NAME}` without a value.
 
 use super::place::At;
-use super::tree::{Scalar, Value};
+use super::tree::{Node, Value};
 
 /// Entries of one map or list.
 const MEMBERS_MAX: usize = 4096;
@@ -9,9 +9,10 @@ const MEMBERS_MAX: usize = 4096;
 /// Notes what is wrong at `at` and below. False if the tree is too crowded to be read further.
 pub(super) fn check(at: &At<'_>) -> bool {
     let Some(node) = at.node() else { return true };
+    key(at);
     let members = match &node.value {
-        Value::Scalar(scalar) => {
-            environment(at, scalar);
+        Value::Scalar(_) => {
+            variables(at);
             return true;
         }
         Value::List(list) => list.len(),
@@ -35,10 +36,15 @@ fn duplicates(at: &At<'_>) {
     }
 }
 
-fn environment(at: &At<'_>, scalar: &Scalar) {
-    if let Scalar::Text(text) = scalar
-        && text.contains("${")
-    {
-        at.problem("values from the environment (\"${NAME}\") are not available yet", "write the value");
+fn variables(at: &At<'_>) {
+    if let Some(Err((what, fix))) = at.node().and_then(Node::given).map(|given| &given.text) {
+        at.problem_as_is(what.clone(), *fix);
+    }
+}
+
+/// A name that came from outside could add a setting or hide one.
+fn key(at: &At<'_>) {
+    if at.last_key().is_some_and(|key| key.contains("${")) {
+        at.problem_as_is("a key takes no value of the environment", "write the name itself");
     }
 }

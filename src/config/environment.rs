@@ -1,24 +1,45 @@
-//! What `auto` stands for on this machine.
+//! The machine as the configuration sees it: what `auto` stands for, variables, files.
+//!
+//! It comes in as an argument, so that what a file means depends on nothing else, and a test can say
+//! what the machine is like.
 
+use std::env::VarError;
 use std::fs;
 use std::path::Path;
 
-/// The means of the process, as plain numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The means of the process, and what it can be asked.
+#[derive(Debug, Clone, Copy)]
 pub struct Environment {
     /// Cores that the process may use, at least 1.
     pub cores: usize,
     /// Memory that the process may use, in bytes.
     pub memory_bytes: u64,
+    /// The value of an environment variable.
+    pub variable: fn(&str) -> Result<String, VarError>,
+    /// The bytes of a file that the configuration names, of at most 4 MiB; else why it cannot be read.
+    pub file: fn(&Path) -> Result<Vec<u8>, String>,
 }
 
 impl Environment {
+    /// A machine without variables and files.
+    #[must_use]
+    pub const fn bare(cores: usize, memory_bytes: u64) -> Self {
+        Self {
+            cores,
+            memory_bytes,
+            variable: |_| Err(VarError::NotPresent),
+            file: |_| Err("cannot be read: there are no files".to_owned()),
+        }
+    }
+
     /// Looks at the limits of the process: its control group's (v2, then v1), bounded by the machine's memory.
     #[must_use]
     pub fn detect() -> Self {
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: memory_bytes(Path::new("/")),
+            variable: |name| std::env::var(name),
+            file: super::file::read_named,
         }
     }
 }

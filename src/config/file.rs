@@ -31,11 +31,20 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+/// The bytes of a file that the configuration names.
+pub(super) fn read_named(path: &Path) -> Result<Vec<u8>, String> {
+    let bytes = read(path)?;
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err("is larger than 4 MiB".into());
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ENVIRONMENT: Environment = Environment { cores: 2, memory_bytes: 1 << 30 };
+    const ENVIRONMENT: Environment = Environment::bare(2, 1 << 30);
 
     fn told(path: &Path) -> String {
         load(path, &ENVIRONMENT).unwrap_err().to_string()

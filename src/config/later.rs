@@ -59,7 +59,6 @@ const ROWS: &[Row] = &[
     ("clusters.*.retry.floor", "10/s", On),
     ("clusters.*.continue", "never", Off),
     ("clusters.*.continuous_usage", "false", Off),
-    ("clusters.*.tls", "{ verify: true, ca: null, sni: null }", Off),
     ("clusters.*.cache_salt", "none", Off),
     ("routes.*.fallback", "[]", Off),
     (
@@ -150,7 +149,7 @@ fn refuse_differing(at: &At<'_>, node: &Node, default: &Node) -> bool {
 fn refuse(at: &At<'_>, fix: &str) -> bool {
     // Of a value that is no value at all, only that is told.
     if !at.has_problem() {
-        at.problem("not available yet", fix);
+        at.problem("not available yet", fix.to_owned());
     }
     false
 }
@@ -158,6 +157,7 @@ fn refuse(at: &At<'_>, fix: &str) -> bool {
 /// Equal in meaning: 2000ms is 2s.
 fn same(a: &Node, b: &Node) -> bool {
     match (&a.value, &b.value) {
+        (Value::Scalar(Scalar::Given(a)), Value::Scalar(b)) => a.text.as_ref().is_ok_and(|a| *a == told(b)),
         (Value::Scalar(Scalar::Text(a)), Value::Scalar(Scalar::Text(b))) => {
             a == b || equal_as::<Duration>(a, b) || equal_as::<Size>(a, b)
         }
@@ -178,6 +178,7 @@ fn told(scalar: &Scalar) -> String {
         Scalar::Int(value) => value.to_string(),
         Scalar::Float(value) => value.to_string(),
         Scalar::Text(text) => text.clone(),
+        Scalar::Given(given) => given.written.clone(),
     }
 }
 

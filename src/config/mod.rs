@@ -14,6 +14,7 @@ mod build;
 mod check;
 mod environment;
 mod error;
+mod expand;
 mod file;
 mod later;
 mod place;
@@ -22,6 +23,7 @@ mod reader;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod tree;
 pub mod units;
 
@@ -38,8 +40,10 @@ pub use error::{Problem, Problems};
 pub use file::load;
 pub use place::Inactive;
 pub use schema::schema_json;
+pub use tls::{Authorities, ServerName, Tls, Trust};
 
 use crate::header_rules::Rules;
+use crate::secret::Secret;
 use crate::session_map::SessionMap;
 
 /// A configuration that may be put in force, and what there is to say about it.
@@ -59,7 +63,8 @@ impl Config {
     /// # Errors
     /// Every problem of the text at once; of a text that is no YAML, the first.
     pub fn parse(text: &str, environment: &Environment) -> Result<Loaded, Problems> {
-        let tree = tree::parse(text)?;
+        let mut tree = tree::parse(text)?;
+        expand::expand(&mut tree, environment.variable);
         let report = place::Report::default();
         let root = place::At::root(&report, &tree);
         let mut config = None;
@@ -270,12 +275,23 @@ pub enum Profile {
 }
 
 /// What is sent to the backend as credentials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
     /// The client's, untouched.
     Pass,
     /// None: the client's are removed.
     None,
+    /// The gateway's own, in place of the client's.
+    Own(Credential),
+}
+
+/// A credential of the gateway's own, and the header that carries it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// The header.
+    pub header: HeaderName,
+    /// Its value.
+    pub value: Secret,
 }
 
 /// One server of a cluster.
@@ -287,6 +303,10 @@ pub struct Backend {
     pub host: String,
     /// TCP port.
     pub port: u16,
+    /// Host and port as the URL has them: the `Host` that the backend is sent.
+    pub authority: String,
+    /// TLS toward it; `None` for http.
+    pub tls: Option<Arc<Tls>>,
     /// Path prefix of the URL without its trailing slash; empty for none.
     pub prefix: String,
     /// Takes no new work.

@@ -3,6 +3,7 @@
 //! An [`At`] walks down the tree beside the code that reads it, so that a problem can be told where
 //! it is noticed. A setting that is absent has a place too: its path, and its parent's line.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -143,7 +144,16 @@ impl<'t> At<'t> {
 
     /// Tells what is wrong here and what to write instead. A place has one problem: what follows from
     /// the first is not told.
-    pub(super) fn problem(&self, what: impl Into<String>, fix: impl Into<String>) {
+    ///
+    /// Where an environment variable's value stands, a text made for the occasion may repeat it and is
+    /// not shown; a fixed one is.
+    pub(super) fn problem(&self, what: impl Into<Cow<'static, str>>, fix: impl Into<Cow<'static, str>>) {
+        let (what, fix) = self.masked(what.into(), fix.into());
+        self.problem_as_is(what, fix);
+    }
+
+    /// The same with texts that are known to hold no value.
+    pub(super) fn problem_as_is(&self, what: impl Into<String>, fix: impl Into<String>) {
         let mut problems = self.report.problems.borrow_mut();
         if problems.len() == KEPT_MAX {
             self.report.hidden.set(self.report.hidden.get() + 1);
@@ -165,11 +175,27 @@ impl<'t> At<'t> {
     }
 
     /// Tells what works but is hardly meant.
-    pub(super) fn warning(&self, what: impl Into<String>, fix: impl Into<String>) {
+    pub(super) fn warning(&self, what: impl Into<Cow<'static, str>>, fix: impl Into<Cow<'static, str>>) {
         let mut warnings = self.report.warnings.borrow_mut();
         if warnings.len() < KEPT_MAX {
-            warnings.push(self.note(what.into(), fix.into()));
+            let (what, fix) = self.masked(what.into(), fix.into());
+            warnings.push(self.note(what, fix));
         }
+    }
+
+    fn masked(&self, what: Cow<'static, str>, fix: Cow<'static, str>) -> (String, String) {
+        let Some(given) = self.node.and_then(Node::given) else {
+            return (what.into_owned(), fix.into_owned());
+        };
+        let reason = match what {
+            Cow::Borrowed(what) => what,
+            Cow::Owned(_) => "its value cannot be used here",
+        };
+        let fix = match fix {
+            Cow::Borrowed(fix) => fix,
+            Cow::Owned(_) => "",
+        };
+        (format!("{}: {reason}", shown(&given.written)), fix.to_owned())
     }
 
     /// Tells that what is written here is accepted and does nothing yet.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::session_map::{Kind, Place};
 
-const ENVIRONMENT: Environment = Environment { cores: 4, memory_bytes: 8 << 30 };
+const ENVIRONMENT: Environment = Environment::bare(4, 8 << 30);
 const SMALLEST: &str = include_str!("../../tests/config/valid/smallest.yaml");
 
 fn loaded(text: &str) -> Loaded {
@@ -39,11 +39,13 @@ fn the_smallest_file_gets_every_default() {
         name: "b".into(),
         host: "localhost".into(),
         port: 8000,
+        authority: "localhost:8000".into(),
+        tls: None,
         prefix: String::new(),
         drain: false,
     };
     assert_eq!((cluster.profile, &cluster.backends[..]), (Profile::Openai, &[backend][..]));
-    assert_eq!((cluster.attempts, cluster.auth, cluster.keepalive), (2, Auth::Pass, seconds(4)));
+    assert_eq!((cluster.attempts, &cluster.auth, cluster.keepalive), (2, &Auth::Pass, seconds(4)));
 
     let route = &routes[0];
     assert_eq!(&*route.name, "/v1/chat/completions");
@@ -161,6 +163,15 @@ fn what_is_hardly_meant_is_warned_of() {
              (give the earlier route a match.model, such as \"qwen*\", or move this one up)",
         ]
     );
+}
+
+#[test]
+fn a_warning_does_not_repeat_a_value_of_the_environment() {
+    let environment = Environment { variable: |_| Ok("203.0.113.9:80".to_owned()), ..ENVIRONMENT };
+    let text = SMALLEST.replace("127.0.0.1:0", "\"${ADDRESS}\"");
+    let warnings = warnings(&Config::parse(&text, &environment).unwrap());
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("everyone who reaches server.listen[0].address may use"), "{warnings:?}");
 }
 
 #[test]

@@ -49,6 +49,9 @@ pub(super) fn request(
         head.insert_header("x-forwarded-host", host)?;
     }
     head.insert_header("x-request-id", &exchange.id)?;
+    if let Some(Auth::Own(own)) = exchange.cluster.as_ref().map(|cluster| &cluster.config.auth) {
+        head.insert_header(own.header.clone(), own.value.header_value().clone())?;
+    }
     Ok(head)
 }
 
@@ -73,7 +76,8 @@ pub(super) fn origin_form(head: &RequestHeader) -> &str {
 /// Headers that depend on the exchange: an answer that is to be read must not be compressed, and
 /// credentials stay here where the cluster says so.
 fn drops(name: &HeaderName, exchange: &Exchange) -> bool {
-    let keeps_credentials = exchange.cluster.as_ref().is_none_or(|cluster| cluster.config.auth == Auth::Pass);
+    let auth = exchange.cluster.as_ref().map_or(&Auth::Pass, |cluster| &cluster.config.auth);
+    let keeps_credentials = *auth == Auth::Pass;
     (name == header::ACCEPT_ENCODING && exchange.request.streaming)
         || (!keeps_credentials && CREDENTIALS.contains(&name.as_str()))
 }

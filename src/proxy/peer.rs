@@ -7,7 +7,7 @@ use pingora::{Error, ErrorType, Result};
 
 use super::exchange::{Attempt, Exchange};
 use super::shared::Shared;
-use crate::cluster::Cluster;
+use crate::cluster::{Backend, Cluster};
 use crate::config::Route;
 use crate::rejection::Rejection;
 use crate::upstream::{Connector, Credit, Link, Plan};
@@ -29,10 +29,12 @@ pub(super) fn start(shared: &Shared, exchange: &mut Exchange) -> Result<Box<Http
     };
     let backend = Arc::clone(in_flight.backend());
     let link = Arc::new(Link::new(exchange.arrived));
-    let peer = peer(&cluster, &route, backend.addr);
+    let peer = peer(&cluster, &route, &backend);
     let ours = Connector::ours(&peer);
     exchange.plan = Some(Arc::new(Plan {
         peer,
+        backend: Arc::clone(&backend.name),
+        tls: backend.tls.clone(),
         body: std::sync::Mutex::new(exchange.request.body.clone()),
         may_resend: !exchange.resent,
         streaming: exchange.request.streaming,
@@ -48,8 +50,10 @@ pub(super) fn start(shared: &Shared, exchange: &mut Exchange) -> Result<Box<Http
     Ok(ours)
 }
 
-fn peer(cluster: &Cluster, route: &Route, addr: std::net::SocketAddr) -> HttpPeer {
-    let mut peer = HttpPeer::new(addr, false, String::new());
+/// Plain in Pingora's eyes, also under TLS; the group key keeps connections apart.
+fn peer(cluster: &Cluster, route: &Route, backend: &Backend) -> HttpPeer {
+    let mut peer = HttpPeer::new(backend.addr, false, String::new());
+    peer.group_key = backend.tls.as_ref().map_or(0, |tls| tls.key);
     peer.options.connection_timeout = Some(route.timeouts.connect);
     peer.options.idle_timeout = Some(cluster.config.keepalive);
     peer.options.tcp_recv_buf = Some(route.stream.window);

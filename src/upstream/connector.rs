@@ -4,25 +4,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pingora::connectors::ConnectorOptions;
 use pingora::connectors::http::custom::{self, Connection};
-use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::ALPN;
 use pingora::protocols::tls::CustomALPN;
 use pingora::upstreams::peer::{HttpPeer, Peer};
 
+use super::dial::Dialer;
 use super::session::Session;
+use crate::config::Tls;
 
 /// Hands out sessions that connect when they are read from, and takes finished connections back
 /// into Pingora's pool.
 pub struct Connector {
-    transport: Arc<TransportConnector>,
+    dialer: Arc<Dialer>,
 }
 
 impl Connector {
-    /// A connector whose pool keeps at most `max_idle` connections.
-    pub fn new(max_idle: usize) -> Self {
-        let transport = TransportConnector::new(Some(ConnectorOptions::new(max_idle)));
-        Self { transport: Arc::new(transport) }
+    /// A connector with a pool as `options` say. What connections with the settings of `backends` need is
+    /// built at once, and the system's authorities are read only if one of them trusts those.
+    pub fn new<'a>(options: ConnectorOptions, backends: impl Iterator<Item = &'a Tls>) -> Self {
+        let dialer = Dialer::new(options);
+        backends.for_each(|tls| dialer.prepare(tls));
+        Self { dialer: Arc::new(dialer) }
     }
 
     /// The peer to return from `upstream_peer` so that Pingora comes to this connector.
@@ -41,7 +45,7 @@ impl custom::Connector for Connector {
         &self,
         _peer: &P,
     ) -> pingora::Result<(Connection<Session>, bool)> {
-        Ok((Connection::Session(Session::new(Arc::clone(&self.transport))), false))
+        Ok((Connection::Session(Session::new(Arc::clone(&self.dialer))), false))
     }
 
     async fn reused_http_session<P: Peer + Send + Sync + 'static>(&self, _peer: &P) -> Option<Session> {
@@ -55,7 +59,7 @@ impl custom::Connector for Connector {
         idle_timeout: Option<Duration>,
     ) {
         if let Some(stream) = session.into_idle().await {
-            self.transport.release_stream(stream, peer.reuse_hash(), idle_timeout);
+            self.dialer.release(stream, peer, idle_timeout);
         }
     }
 }

@@ -8,8 +8,10 @@
 //! The session owns time and bytes and nothing else: which deadline is next, how many bytes may be
 //! under way. Meaning (events, usage, status policy) is read by the filters in `proxy`.
 
+mod below;
 mod commit;
 mod connector;
+mod dial;
 mod drive;
 mod duplex;
 mod link;
@@ -18,12 +20,15 @@ mod paused;
 mod pingora_impl;
 mod plan;
 mod session;
+mod throwaway;
+mod tls;
 mod window;
 
 pub use connector::Connector;
 pub use link::Link;
 pub use plan::{Body, Plan};
 pub use session::Session;
+pub use throwaway::Throwaway;
 pub use window::Credit;
 
 use pingora_http::ResponseHeader;

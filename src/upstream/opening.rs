@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pingora::connectors::TransportConnector;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::{Error, ErrorType};
 
+use super::dial::Dialer;
 use super::duplex::Duplex;
 use super::plan::Plan;
 use crate::failure::Failure;
@@ -28,12 +28,8 @@ const STALE_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Opened(pub(super) Box<HttpSession>);
 
 /// Connects, sends `head` and the plan's body, and reads the head of the answer.
-pub(super) async fn open(
-    transport: Arc<TransportConnector>,
-    plan: Arc<Plan>,
-    head: Bytes,
-) -> Result<Opened, Failure> {
-    if let Some(pooled) = transport.reused_stream(&plan.peer).await {
+pub(super) async fn open(dialer: Arc<Dialer>, plan: Arc<Plan>, head: Bytes) -> Result<Opened, Failure> {
+    if let Some(pooled) = dialer.pooled(&plan).await {
         match exchange_heads(pooled, head.clone(), &plan).await {
             Err(Lost { failure: Failure::Disconnected, received: false }) if was_stale(&plan) => {
                 plan.link.mark_resent();
@@ -41,7 +37,7 @@ pub(super) async fn open(
             done => return done.map_err(|lost| lost.failure),
         }
     }
-    let fresh = connect(&transport, &plan).await?;
+    let fresh = dialer.connect(&plan).await?;
     exchange_heads(fresh, head, &plan).await.map_err(|lost| lost.failure)
 }
 
@@ -49,23 +45,6 @@ pub(super) async fn open(
 /// sent, and this is the exchange's first such loss. One that dies later was at work on the request.
 fn was_stale(plan: &Plan) -> bool {
     plan.may_resend && plan.link.sent().is_some_and(|sent| sent.elapsed() < STALE_WITHIN)
-}
-
-async fn connect(transport: &TransportConnector, plan: &Plan) -> Result<Stream, Failure> {
-    plan.link.enter(Phase::Connect);
-    let connecting = transport.new_stream(&plan.peer);
-    match tokio::time::timeout(plan.route.timeouts.connect, connecting).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => {
-            log::debug!("connecting to {} failed: {error}", plan.peer);
-            Err(if *error.etype() == ErrorType::ConnectTimedout {
-                Failure::ConnectTimeout
-            } else {
-                Failure::Connect
-            })
-        }
-        Err(_) => Err(Failure::ConnectTimeout),
-    }
 }
 
 /// A connection that was lost before its head was read.

@@ -8,7 +8,7 @@ use pingora::upstreams::peer::HttpPeer;
 
 use super::link::Link;
 use super::window::Credit;
-use crate::config::Route;
+use crate::config::{Route, Tls};
 use crate::drain::Drain;
 use crate::ledger::Reservation;
 
@@ -25,6 +25,10 @@ pub struct Body {
 pub struct Plan {
     /// Where to connect.
     pub peer: HttpPeer,
+    /// The backend's name, for the log.
+    pub backend: Arc<str>,
+    /// TLS on that connection; `None` for http.
+    pub tls: Option<Arc<Tls>>,
     /// What to send after the head.
     pub body: std::sync::Mutex<Option<Body>>,
     /// Its time budgets and stream settings.

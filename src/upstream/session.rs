@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::Method;
-use pingora::connectors::TransportConnector;
+use http::{Method, StatusCode};
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
 use pingora_http::{RequestHeader, ResponseHeader};
 
+use super::dial::Dialer;
 use super::drive::Drive;
 use super::duplex::Duplex;
 use super::opening::{Opened, open};
@@ -62,7 +62,7 @@ pub(super) enum Stage {
 
 /// One attempt on one backend.
 pub struct Session {
-    transport: Arc<TransportConnector>,
+    dialer: Arc<Dialer>,
     pub(super) plan: Option<Arc<Plan>>,
     pub(super) stage: Stage,
     pub(super) drive: Drive,
@@ -88,9 +88,9 @@ pub struct Session {
 }
 
 impl Session {
-    pub(super) fn new(transport: Arc<TransportConnector>) -> Self {
+    pub(super) fn new(dialer: Arc<Dialer>) -> Self {
         Self {
-            transport,
+            dialer,
             plan: None,
             stage: Stage::Idle,
             drive: Drive::new(),
@@ -112,7 +112,7 @@ impl Session {
         let wire = http_req_header_to_wire(&head).ok_or(Failure::NotHttp)?.freeze();
         self.bodiless = head.method == Method::HEAD;
         self.drive.begin(&plan, now);
-        let opening: Opening = Box::pin(open(Arc::clone(&self.transport), Arc::clone(&plan), wire));
+        let opening: Opening = Box::pin(open(Arc::clone(&self.dialer), Arc::clone(&plan), wire));
         self.stage = Stage::Opening(Mutex::new(opening));
         self.plan = Some(plan);
         Ok(())
@@ -239,7 +239,9 @@ impl Session {
     /// The connection, if it may serve another request.
     pub(super) async fn into_idle(mut self) -> Option<Stream> {
         let idle = match std::mem::replace(&mut self.stage, Stage::Idle) {
-            Stage::Body(session) if self.clean => Some(session),
+            Stage::Body(session) if self.clean && !session.resp_header().is_some_and(promises_too_much) => {
+                Some(session)
+            }
             unfinished => {
                 drop(unfinished);
                 None
@@ -257,6 +259,16 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Whether an answer that has no body by its status speaks of one all the same. It may come yet, and must
+/// not be taken for the answer to another request.
+fn promises_too_much(head: &ResponseHeader) -> bool {
+    let bodiless = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let length = head.headers.get(http::header::CONTENT_LENGTH);
+    bodiless
+        && (head.headers.contains_key(http::header::TRANSFER_ENCODING)
+            || length.is_some_and(|length| length.as_bytes() != b"0"))
 }
 
 /// The failure that a passed deadline is, if it is one.

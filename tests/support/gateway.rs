@@ -24,6 +24,7 @@ pub(super) const START: Duration = Duration::from_secs(20);
 pub(crate) struct Gateway {
     child: Child,
     dir: TempDir,
+    lines: mpsc::UnboundedReceiver<String>,
     /// Where clients are served.
     pub(crate) addr: SocketAddr,
     /// The admin listener.
@@ -33,7 +34,14 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Starts the gateway and waits until it is ready.
     pub(crate) async fn start(settings: Settings) -> Self {
-        Self::start_as(Command::new(BINARY), settings).await
+        Self::start_in(settings, &[]).await
+    }
+
+    /// The same with these environment variables.
+    pub(crate) async fn start_in(settings: Settings, variables: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(BINARY);
+        command.envs(variables.iter().copied());
+        Self::start_as(command, settings).await
     }
 
     /// The same behind a limit of file descriptors, as `ulimit` takes it: `-Sn 256`.
@@ -66,7 +74,7 @@ impl Gateway {
             let log = std::fs::read_to_string(dir.path().join("stderr.log")).unwrap_or_default();
             panic!("the gateway did not start ({:?}): {log}", child.wait());
         };
-        Self { child, dir, addr, admin }
+        Self { child, dir, lines, addr, admin }
     }
 
     /// A connected client.
@@ -121,9 +129,14 @@ impl Gateway {
         wait_until_async(what, SOON, || async { will_do(self.metric(name, labels).await) }).await;
     }
 
+    /// The text of the access log.
+    pub(crate) fn access_text(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default()
+    }
+
     /// The access lines written so far.
     pub(crate) fn access_lines(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();
+        let text = self.access_text();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(|line| serde_json::from_str(line).expect("an access line is JSON")).collect()
     }
@@ -210,6 +223,15 @@ impl Gateway {
         status.expect("set above")
     }
 
+    /// What it wrote to standard output after "ready", once it has ended.
+    pub(crate) async fn rest_of_stdout(&mut self) -> String {
+        let mut rest = String::new();
+        while let Some(line) = within("standard output ends", SOON, self.lines.recv()).await {
+            rest = rest + &line + "\n";
+        }
+        rest
+    }
+
     /// What the gateway wrote to its log.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("stderr.log")).unwrap_or_default()
@@ -229,9 +251,18 @@ impl Drop for Gateway {
         if std::thread::panicking() {
             eprintln!("--- gateway log\n{}", self.log());
             eprintln!("--- access lines");
-            self.access_lines().iter().for_each(|line| eprintln!("{line}"));
+            eprintln!("{}", self.access_text());
         }
     }
+}
+
+/// Runs the binary to its end with these arguments and variables: its exit code, and all it wrote.
+pub(crate) fn output(args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut command = Command::new(BINARY);
+    command.args(args).envs(variables.iter().copied()).stdin(Stdio::null());
+    let output = command.output().expect("run the binary");
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (output.status.code(), text.concat())
 }
 
 /// Runs the binary to its end with these arguments and gives its exit code.

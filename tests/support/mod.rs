@@ -7,6 +7,8 @@
 
 #![allow(dead_code, unused_imports, reason = "every test file is a crate of its own and uses its own part")]
 
+pub(crate) mod certificates;
+pub(crate) mod channel;
 pub(crate) mod checks;
 pub(crate) mod client;
 pub(crate) mod engine;
@@ -22,7 +24,7 @@ pub(crate) mod upstream;
 pub(crate) mod wait;
 pub(crate) mod wire;
 
-pub(crate) use client::{Client, End, Leave};
+pub(crate) use client::{Answer, Client, End, Leave};
 pub(crate) use engine::Engine;
 pub(crate) use gateway::Gateway;
 pub(crate) use row::Row;
@@ -40,6 +42,15 @@ pub(crate) async fn one_engine(adjust: impl FnOnce(Settings) -> Settings) -> (Ga
 /// A gateway in front of one engine, which maps session ids so.
 pub(crate) async fn mapped(from: &[&str], to: &[&str]) -> (Gateway, Upstream) {
     one_engine(|settings| settings.session(from, to)).await
+}
+
+/// A gateway in front of one engine that speaks TLS, and is believed.
+pub(crate) async fn one_engine_over_tls(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream) {
+    let authority = certificates::Authority::new();
+    let upstream = Upstream::with_tls(&authority.vouches_for(&["127.0.0.1"])).await;
+    let tls = serde_json::json!({ "ca": authority.file() });
+    let gateway = Gateway::start(adjust(Settings::new(&[upstream.addr]).https(tls))).await;
+    (gateway, upstream)
 }
 
 /// A gateway in front of two engines.

@@ -56,6 +56,17 @@ impl Settings {
         self.set("session.from", json!(from)).set("session.to", json!(to))
     }
 
+    /// Reaches the engines over TLS, with these settings of the cluster.
+    pub(crate) fn https(mut self, tls: Value) -> Self {
+        let cluster = &mut self.0["clusters"]["c"];
+        for backend in cluster["backends"].as_array_mut().expect("backends is a list") {
+            let url = backend["url"].as_str().expect("a url").replacen("http://", "https://", 1);
+            backend["url"] = json!(url);
+        }
+        cluster["tls"] = tls;
+        self
+    }
+
     /// Adds a route in front of the others.
     pub(crate) fn route(mut self, route: Value) -> Self {
         self.0["routes"].as_array_mut().expect("routes is a list").insert(0, route);

@@ -6,6 +6,8 @@ use std::time::Duration;
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream};
 
+use super::channel::Channel;
+
 /// For a test with more connections than the soft limit of many systems allows.
 pub(crate) fn many_descriptors() {
     let limit = rlimit::increase_nofile_limit(u64::MAX).expect("RLIMIT_NOFILE");
@@ -13,8 +15,9 @@ pub(crate) fn many_descriptors() {
 }
 
 /// Closes with a reset instead of a FIN.
-pub(crate) fn reset(stream: TcpStream) {
-    SockRef::from(&stream).set_linger(Some(Duration::ZERO)).expect("SO_LINGER");
+pub(crate) fn reset(stream: impl Into<Channel>) {
+    let stream = stream.into();
+    SockRef::from(stream.tcp()).set_linger(Some(Duration::ZERO)).expect("SO_LINGER");
     drop(stream);
 }
 

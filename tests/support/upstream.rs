@@ -4,15 +4,17 @@
 //! piece, sees when the gateway leaves, and decides whether the connection lives on.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use super::certificates::Identity;
+use super::channel::{Channel, Hello, Tls};
 use super::framing::{BodyDecoder, Head};
 use super::wait::{SOON, ms, silence, within};
 use super::{sockets, wire};
@@ -47,7 +49,17 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// Listens on a port of the kernel's choice.
     pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
+        Self::on(Ipv4Addr::LOCALHOST.into(), None).await
+    }
+
+    /// The same over TLS.
+    pub(crate) async fn with_tls(identity: &Identity) -> Self {
+        Self::on(Ipv4Addr::LOCALHOST.into(), Some(Tls::of(identity))).await
+    }
+
+    /// Listens on this address, with TLS or without.
+    pub(crate) async fn on(ip: IpAddr, tls: Option<Tls>) -> Self {
+        let listener = TcpListener::bind((ip, 0)).await.expect("bind");
         let addr = listener.local_addr().expect("bound");
         let (sender, calls) = mpsc::unbounded_channel();
         let connections = Arc::new(AtomicUsize::new(0));
@@ -56,7 +68,16 @@ impl Upstream {
             while let Ok((stream, _)) = listener.accept().await {
                 let connection = count.fetch_add(1, Ordering::SeqCst);
                 stream.set_nodelay(true).expect("TCP_NODELAY");
-                serve(stream, Vec::new(), connection, sender.clone());
+                let (tls, sender) = (tls.clone(), sender.clone());
+                tokio::spawn(async move {
+                    let channel = match tls {
+                        Some(tls) => tls.accept(stream).await,
+                        None => Some(Channel::Plain(stream)),
+                    };
+                    if let Some(channel) = channel {
+                        serve(channel, Vec::new(), connection, sender);
+                    }
+                });
             }
         });
         Self { addr, calls, connections }
@@ -119,7 +140,7 @@ pub(crate) struct Call {
     pub(crate) request: Recorded,
     /// Number of the connection, from 0.
     pub(crate) connection: usize,
-    stream: TcpStream,
+    stream: Channel,
     after: Vec<u8>,
     calls: mpsc::UnboundedSender<Self>,
 }
@@ -176,10 +197,15 @@ impl Call {
         serve(self.stream, self.after, self.connection, self.calls);
     }
 
+    /// What the gateway asked for in its handshake.
+    pub(crate) fn hello(&self) -> &Hello {
+        self.stream.hello()
+    }
+
     /// Waits for the first byte of a next request, without taking it.
     pub(crate) async fn next_byte(&self) {
         let mut byte = [0];
-        let count = within("the next request begins", SOON, self.stream.peek(&mut byte)).await;
+        let count = within("the next request begins", SOON, self.stream.tcp().peek(&mut byte)).await;
         assert_eq!(count.expect("peek"), 1, "the gateway closed instead");
     }
 
@@ -195,7 +221,7 @@ impl Call {
 
     /// Bounds what the kernel buffers for this connection.
     pub(crate) fn narrow(&self) {
-        sockets::narrow_send(&self.stream, 16 * 1024);
+        sockets::narrow_send(self.stream.tcp(), 16 * 1024);
     }
 
     /// Waits until the gateway leaves, which must happen without another byte from it.
@@ -237,7 +263,7 @@ impl Call {
 }
 
 /// Reads one request off a connection and hands it to the test.
-fn serve(mut stream: TcpStream, mut raw: Vec<u8>, connection: usize, calls: mpsc::UnboundedSender<Call>) {
+fn serve(mut stream: Channel, mut raw: Vec<u8>, connection: usize, calls: mpsc::UnboundedSender<Call>) {
     tokio::spawn(async move {
         if let Some(request) = read_request(&mut stream, &mut raw).await {
             let (after, next) = (raw, calls.clone());
@@ -248,7 +274,7 @@ fn serve(mut stream: TcpStream, mut raw: Vec<u8>, connection: usize, calls: mpsc
 }
 
 /// `None` when the connection ends before a whole request.
-async fn read_request(stream: &mut TcpStream, raw: &mut Vec<u8>) -> Option<Recorded> {
+async fn read_request(stream: &mut Channel, raw: &mut Vec<u8>) -> Option<Recorded> {
     let head = loop {
         if let Some(head) = Head::take(raw) {
             break head;
@@ -266,7 +292,7 @@ async fn read_request(stream: &mut TcpStream, raw: &mut Vec<u8>) -> Option<Recor
     }
 }
 
-async fn read_more(stream: &mut TcpStream, raw: &mut Vec<u8>) -> Option<()> {
+async fn read_more(stream: &mut Channel, raw: &mut Vec<u8>) -> Option<()> {
     let mut buffer = vec![0; 64 * 1024];
     match stream.read(&mut buffer).await {
         Ok(0) | Err(_) => None,

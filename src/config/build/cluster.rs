@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::names::{self, Unique};
-use super::{headers, stream, url, value};
-use crate::config::place::{At, shown};
+use super::{auth, headers, stream, tls, url, value};
+use crate::config::environment::Environment;
+use crate::config::place::At;
 use crate::config::raw::{self, Field};
 use crate::config::{Auth, Backend, Cluster, Profile, Timeouts};
 use crate::header_rules::Rules;
@@ -17,13 +18,18 @@ pub(super) struct Resolved {
 }
 
 /// Every cluster in the order of the file.
-pub(super) fn clusters(file: &raw::File, at: &At<'_>, global: &Timeouts) -> Vec<Resolved> {
+pub(super) fn clusters(
+    file: &raw::File,
+    at: &At<'_>,
+    global: &Timeouts,
+    environment: &Environment,
+) -> Vec<Resolved> {
     let Some(entries) = file.clusters.get() else { return Vec::new() };
     let cluster = |(name, raw): &(String, Field<raw::Cluster>), at: &At<'_>| {
         names::label(name, at);
         match raw {
-            Field::Set(raw) => resolve(name, raw, at, global),
-            Field::Absent => resolve(name, &raw::Cluster::default(), at, global),
+            Field::Set(raw) => resolve(name, raw, at, global, environment),
+            Field::Absent => resolve(name, &raw::Cluster::default(), at, global, environment),
             Field::Wrong => Resolved { cluster: empty(name), timeouts: global.clone() },
         }
     };
@@ -42,13 +48,22 @@ fn empty(name: &str) -> Cluster {
     }
 }
 
-fn resolve(name: &str, raw: &raw::Cluster, at: &At<'_>, global: &Timeouts) -> Resolved {
+fn resolve(
+    name: &str,
+    raw: &raw::Cluster,
+    at: &At<'_>,
+    global: &Timeouts,
+    environment: &Environment,
+) -> Resolved {
     let default = empty(name);
+    let toward = tls::toward(raw, &at.key("tls"), environment);
+    let backends = backends(raw, at, &toward);
+    tls::warn(&toward, raw, backends.iter().any(|backend| backend.tls.is_some()), &at.key("tls"));
     let cluster = Cluster {
         profile: profile(raw),
-        backends: backends(raw, at),
+        backends,
         attempts: attempts(raw, &at.key("retry").key("attempts")),
-        auth: auth(raw, &at.key("auth")),
+        auth: auth::auth(raw, &at.key("auth"), environment),
         headers: headers::rules(raw.headers.get(), &at.key("headers")),
         keepalive: value::positive(&raw.keepalive, &at.key("keepalive"), default.keepalive),
         ..default
@@ -71,25 +86,7 @@ fn attempts(raw: &raw::Cluster, at: &At<'_>) -> u32 {
     u32::try_from(value::within(attempts, at, 1..=2)).unwrap_or(2)
 }
 
-fn auth(raw: &raw::Cluster, at: &At<'_>) -> Auth {
-    match raw.auth.get() {
-        None => Auth::Pass,
-        Some(raw::Auth::Word(word)) => match word.as_str() {
-            "pass" => Auth::Pass,
-            "none" => Auth::None,
-            other => {
-                at.problem(format!("{} is not known here", shown(other)), "write pass or none");
-                Auth::None
-            }
-        },
-        Some(raw::Auth::Source(_)) => {
-            at.problem("credentials of the gateway's own are not available yet", "write pass or none");
-            Auth::None
-        }
-    }
-}
-
-fn backends(raw: &raw::Cluster, at: &At<'_>) -> Vec<Backend> {
+fn backends(raw: &raw::Cluster, at: &At<'_>, toward: &tls::Toward) -> Vec<Backend> {
     let at_list = at.key("backends");
     let list = match &raw.backends {
         Field::Set(list) if !list.is_empty() => list,
@@ -104,10 +101,10 @@ fn backends(raw: &raw::Cluster, at: &At<'_>) -> Vec<Backend> {
     };
     let mut unique = Unique::new("backend");
     let readable = list.iter().enumerate().filter_map(|(i, raw)| Some((at_list.index(i), raw.get()?)));
-    readable.filter_map(|(at, raw)| backend(raw, &at, &mut unique)).collect()
+    readable.filter_map(|(at, raw)| backend(raw, &at, &mut unique, toward)).collect()
 }
 
-fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique) -> Option<Backend> {
+fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique, toward: &tls::Toward) -> Option<Backend> {
     let name = required(&raw.name, "name", at, "write name: gpu-1");
     if let Some(name) = name {
         names::label(name, &at.key("name"));
@@ -120,6 +117,8 @@ fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique) -> Option<Backe
     match url::parse(url) {
         Ok(target) => Some(Backend {
             name: Arc::from(name?.as_str()),
+            tls: target.https.then(|| toward.backend(&target.host)),
+            authority: target.authority,
             host: target.host,
             port: target.port,
             prefix: target.prefix,
@@ -132,7 +131,12 @@ fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique) -> Option<Backe
     }
 }
 
-fn required<'a>(field: &'a Field<String>, key: &'static str, at: &At<'_>, fix: &str) -> Option<&'a String> {
+fn required<'a>(
+    field: &'a Field<String>,
+    key: &'static str,
+    at: &At<'_>,
+    fix: &'static str,
+) -> Option<&'a String> {
     if field.is_absent() {
         at.key(key).problem("missing", fix);
     }

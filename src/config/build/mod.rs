@@ -3,6 +3,7 @@
 //! A setting that is wrong is noted and replaced by its default, so that reading goes on and finds
 //! the rest. The result only counts if nothing was noted.
 
+mod auth;
 mod cluster;
 mod headers;
 mod names;
@@ -11,6 +12,7 @@ mod server;
 mod session;
 mod sim;
 mod stream;
+mod tls;
 mod url;
 mod value;
 
@@ -25,7 +27,7 @@ pub(super) fn config(file: &raw::File, at: &At<'_>, environment: &Environment) -
     let stream = stream::stream(file.stream.get(), &at.key("stream"), &stream::DEFAULT);
     stream::warn_silent_finish(&stream, &at.key("stream"));
     let timeouts = stream::timeouts(file.timeouts.get(), &at.key("timeouts"), &stream::TIMEOUTS);
-    let clusters = cluster::clusters(file, &at.key("clusters"), &timeouts);
+    let clusters = cluster::clusters(file, &at.key("clusters"), &timeouts, environment);
     let above = route::Above { server: &server, stream: &stream, timeouts: &timeouts, clusters: &clusters };
     let routes = route::routes(file, &at.key("routes"), &above);
     route::warn_unused(&routes, &clusters, &at.key("clusters"));

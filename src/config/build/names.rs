@@ -21,7 +21,7 @@ impl Unique {
     }
 
     /// Notes a name that an earlier one of this kind has.
-    pub(super) fn check(&mut self, name: &str, at: &At<'_>, fix: &str) {
+    pub(super) fn check(&mut self, name: &str, at: &At<'_>, fix: &'static str) {
         match self.seen.get(name) {
             Some(first) => {
                 at.problem(format!("{} is the name of a {} already: {first}", shown(name), self.kind), fix)

@@ -212,7 +212,11 @@ fn collide(a: SocketAddr, b: SocketAddr) -> bool {
 
 /// Warns of an open gateway: no keys, and others than this machine reach it.
 pub(super) fn warn_open(server: &Server, root: &At<'_>) {
-    if let Some(open) = server.listen.iter().find(|address| !address.ip().is_loopback()) {
+    if let Some((i, open)) = server.listen.iter().enumerate().find(|(_, address)| !address.ip().is_loopback())
+    {
+        let at = root.key("server").key("listen").index(i).key("address");
+        let is_given = at.node().is_some_and(|node| node.given().is_some());
+        let open = if is_given { at.path() } else { open.to_string() };
         root.key("keys").warning(
             format!("no keys: everyone who reaches {open} may use the engines"),
             "listen on a loopback address, or let only trusted networks reach it",

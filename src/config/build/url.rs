@@ -1,4 +1,4 @@
-//! The URL of a backend: `http://HOST[:PORT][/PREFIX]`, and nothing else.
+//! The URL of a backend: `http://HOST[:PORT][/PREFIX]`, or the same with `https`, and nothing else.
 //!
 //! It is strict, since what it lets through is dialled for every request. No name is resolved.
 
@@ -7,6 +7,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Where a backend is.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
+    pub(super) https: bool,
+    /// Host and port as written.
+    pub(super) authority: String,
     /// Without brackets.
     pub(super) host: String,
     pub(super) port: u16,
@@ -37,7 +40,7 @@ pub(super) fn parse(url: &str) -> Result<Target, BadUrl> {
     if !url.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(bad("the URL holds blanks or characters outside ASCII", "write it in visible ASCII"));
     }
-    let rest = after_scheme(url)?;
+    let (https, rest) = after_scheme(url)?;
     if rest.contains('?') {
         return Err(bad("the URL has a query", "leave it out"));
     }
@@ -49,21 +52,21 @@ pub(super) fn parse(url: &str) -> Result<Target, BadUrl> {
         return Err(bad("the URL holds credentials", "leave them out; `auth` is the place for credentials"));
     }
     let (host, port) = host_and_port(authority)?;
-    Ok(Target { host, port, prefix: prefix(path)? })
+    // The scheme's own ports, RFC 9110 4.2.1 and 4.2.2.
+    let port = port.unwrap_or(if https { 443 } else { 80 });
+    Ok(Target { https, authority: authority.to_owned(), host, port, prefix: prefix(path)? })
 }
 
-fn after_scheme(url: &str) -> Result<&str, BadUrl> {
+fn after_scheme(url: &str) -> Result<(bool, &str), BadUrl> {
     match url.split_once("://") {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => Ok(rest),
-        Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-            Err(bad("https to a backend is not available yet", "write http://HOST:PORT"))
-        }
-        Some(_) => Err(bad("the URL's scheme is not http", "write http://HOST:PORT")),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => Ok((false, rest)),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => Ok((true, rest)),
+        Some(_) => Err(bad("the URL's scheme is neither http nor https", "write http://HOST:PORT")),
         None => Err(bad("the URL has no scheme", "write http://HOST:PORT")),
     }
 }
 
-fn host_and_port(authority: &str) -> Result<(String, u16), BadUrl> {
+fn host_and_port(authority: &str) -> Result<(String, Option<u16>), BadUrl> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, after) =
@@ -81,7 +84,8 @@ fn host_and_port(authority: &str) -> Result<(String, u16), BadUrl> {
     Ok((host.to_owned(), port_after_colon(port)?))
 }
 
-fn check_host(host: &str, port: &str) -> Result<(), BadUrl> {
+/// Whether `host` is a name or an IPv4 address; `port` is what follows it.
+pub(super) fn check_host(host: &str, port: &str) -> Result<(), BadUrl> {
     if host.is_empty() {
         return Err(bad("the URL has no host", "write http://HOST:PORT"));
     }
@@ -104,14 +108,14 @@ fn check_host(host: &str, port: &str) -> Result<(), BadUrl> {
     Ok(())
 }
 
-/// The default is the scheme's, 80.
-fn port_after_colon(text: &str) -> Result<u16, BadUrl> {
+/// `None` where nothing is written.
+fn port_after_colon(text: &str) -> Result<Option<u16>, BadUrl> {
     const WRONG: BadUrl = bad("the URL's port is not a number from 1 to 65535", "write http://HOST:PORT");
     match text.strip_prefix(':') {
-        None if text.is_empty() => Ok(80),
+        None if text.is_empty() => Ok(None),
         Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => match port.parse() {
             Ok(0) | Err(_) => Err(WRONG),
-            Ok(port) => Ok(port),
+            Ok(port) => Ok(Some(port)),
         },
         _ => Err(WRONG),
     }
@@ -139,16 +143,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn target(host: &str, port: u16, prefix: &str) -> Result<Target, BadUrl> {
-        Ok(Target { host: host.into(), port, prefix: prefix.into() })
+    fn target(url: &str) -> (bool, String, String, u16, String) {
+        let target = parse(url).unwrap();
+        (target.https, target.authority, target.host, target.port, target.prefix)
+    }
+
+    fn parts(
+        https: bool,
+        authority: &str,
+        host: &str,
+        port: u16,
+        prefix: &str,
+    ) -> (bool, String, String, u16, String) {
+        (https, authority.into(), host.into(), port, prefix.into())
     }
 
     #[test]
     fn a_url_is_taken_apart() {
-        assert_eq!(parse("http://10.0.0.11:8000"), target("10.0.0.11", 8000, ""));
-        assert_eq!(parse("HTTP://gpu-1.llm.svc"), target("gpu-1.llm.svc", 80, ""));
-        assert_eq!(parse("http://[::1]:8000/"), target("::1", 8000, ""));
-        assert_eq!(parse("http://gw/team/llm/"), target("gw", 80, "/team/llm"));
+        assert_eq!(target("http://10.0.0.11:8000"), parts(false, "10.0.0.11:8000", "10.0.0.11", 8000, ""));
+        assert_eq!(target("HTTP://gpu-1.llm.svc"), parts(false, "gpu-1.llm.svc", "gpu-1.llm.svc", 80, ""));
+        assert_eq!(target("http://[::1]:8000/"), parts(false, "[::1]:8000", "::1", 8000, ""));
+        assert_eq!(target("http://gw/team/llm/"), parts(false, "gw", "gw", 80, "/team/llm"));
+        assert_eq!(target("https://api.x.com"), parts(true, "api.x.com", "api.x.com", 443, ""));
+        assert_eq!(target("HTTPS://[::1]:8443/v1x"), parts(true, "[::1]:8443", "::1", 8443, "/v1x"));
     }
 
     #[test]
@@ -158,7 +175,8 @@ mod tests {
             "gpu-1:8000",
             "http://",
             "http://:8000",
-            "https://gpu-1",
+            "https://",
+            "https://u:p@gpu-1",
             "ftp://gpu-1",
             "http://u:p@gpu-1",
             "http://gpu-1?x",
@@ -189,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(http://)?[a-z0-9:/@?#.%\\[\\]*-]{0,40}|.{0,40}") {
+        fn any_text_is_read_or_refused(text in "(https?://)?[a-z0-9:/@?#.%\\[\\]*-]{0,40}|.{0,40}") {
             if let Ok(target) = parse(&text) {
                 prop_assert!(target.port > 0 && !target.host.is_empty() && !target.prefix.ends_with('/'));
             }

@@ -36,7 +36,7 @@ pub(super) fn positive_or_never(
     }
 }
 
-fn not_zero(span: Duration, at: &At<'_>, fix: &str) {
+fn not_zero(span: Duration, at: &At<'_>, fix: &'static str) {
     if span.is_zero() {
         at.problem("0 would be over before it began", fix);
     }

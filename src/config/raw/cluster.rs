@@ -74,7 +74,7 @@ pub enum Profile {
 pub struct Backend {
     /// Unique in its cluster.
     pub name: Field<String>,
-    /// `http://HOST:PORT`, with a path prefix if need be.
+    /// `http://HOST:PORT` or `https://HOST`, with a path prefix if need be.
     pub url: Field<String>,
     /// Share of the work against its neighbours. Default 1.
     pub weight: Field<Count>,
@@ -253,9 +253,9 @@ impl AsRef<str> for Hidden {
 pub struct ClusterTls {
     /// Check the certificate. Default true.
     pub verify: Field<bool>,
-    /// Authorities, a PEM file.
+    /// Authorities to trust instead of the system's: a file of certificates in PEM form.
     pub ca: Field<String>,
-    /// Server name to ask for, if not the URL's.
+    /// Server name to ask for and to check, if not the URL's host.
     pub sni: Field<String>,
 }
 
@@ -278,8 +278,8 @@ pub enum Auth {
     Source(AuthSource),
 }
 
-/// Where a credential comes from: `{ bearer_env: NAME }`, `{ bearer_file: PATH }`, or
-/// `{ header: x-api-key, env: NAME }`.
+/// Where a credential comes from: `{ bearer_env: NAME }`, `{ bearer_file: PATH }`,
+/// `{ header: x-api-key, env: NAME }` or `{ header: x-api-key, file: PATH }`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthSource {
@@ -291,6 +291,8 @@ pub struct AuthSource {
     pub header: Field<String>,
     /// Environment variable with that header's value.
     pub env: Field<String>,
+    /// File with that header's value.
+    pub file: Field<String>,
 }
 
 impl<'de> DeserializeTrait<'de> for Auth {

@@ -4,28 +4,37 @@
 //! [`Field`](super::raw::Field) is a bulkhead: its error is noted where it happened and reading goes
 //! on beside it. Unknown keys are noted and skipped, with the nearest known one as advice.
 
+mod word;
 mod wrong;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
-    VariantAccess, Visitor,
+    self, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
+    Visitor,
 };
 use serde::forward_to_deserialize_any;
 
 use super::place::{At, shown};
 use super::raw::FIELD;
-use super::tree::{Node, Scalar, Value};
+use super::tree::{Given, Node, Scalar, Value};
+use word::Word;
 pub(super) use wrong::FIX;
-use wrong::{Wrong, nearest, seen};
+use wrong::{Wrong, nearest, seen, wanted};
 
 /// Reads the tree as `T`. What is wrong goes to the report behind `at`.
 pub(super) fn read<'t, T: de::Deserialize<'t> + Default>(at: &At<'t>) -> T {
     let Some(node) = at.node() else { return T::default() };
     T::deserialize(Reader { node, at: at.clone() }).unwrap_or_else(|wrong| {
-        at.problem(wrong.what, wrong.fix);
+        note(at, wrong);
         T::default()
     })
+}
+
+fn note(at: &At<'_>, wrong: Wrong) {
+    match wrong.of_value {
+        true => at.problem_as_is(wrong.what, wrong.fix),
+        false => at.problem(wrong.what, wrong.fix),
+    }
 }
 
 struct Reader<'t> {
@@ -41,6 +50,7 @@ impl<'t> Reader<'t> {
             Value::Scalar(Scalar::Int(value)) => Unexpected::Signed((*value).try_into().unwrap_or(i64::MAX)),
             Value::Scalar(Scalar::Float(value)) => Unexpected::Float(*value),
             Value::Scalar(Scalar::Text(text)) => Unexpected::Str(text),
+            Value::Scalar(Scalar::Given(given)) => Unexpected::Str(&given.written),
             Value::List(_) => Unexpected::Seq,
             Value::Map(_) => Unexpected::Map,
         }
@@ -61,6 +71,10 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             },
             Value::Scalar(Scalar::Float(value)) => visitor.visit_f64(*value),
             Value::Scalar(Scalar::Text(text)) => visitor.visit_borrowed_str(text),
+            Value::Scalar(Scalar::Given(given)) => {
+                let kind = wanted(&(&visitor as &dyn Expected).to_string());
+                visitor.visit_string(value(given)?).map_err(|_: Wrong| unfit(given, &kind))
+            }
             Value::List(_) => visitor.visit_seq(Elements { left: self.at.children().into_iter() }),
             Value::Map(_) => visitor.visit_map(Members::new(&self.at)),
         }
@@ -75,7 +89,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         let Value::Map(_) = &self.node.value else {
             let fix = format!("it takes the keys {}", known.join(", "));
             let what = format!("found {}, but a map of settings belongs here", seen(self.found()));
-            return Err(Wrong { what, fix });
+            return Err(Wrong { what, fix, of_value: false });
         };
         let mut members = Members::new(&self.at);
         members.left.retain(|(key, at)| {
@@ -98,6 +112,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             _ => Err(Wrong {
                 what: format!("found {}, but a list belongs here", seen(self.found())),
                 fix: "write [a, b], or one \"- \" line for each".into(),
+                of_value: false,
             }),
         }
     }
@@ -121,10 +136,34 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     ) -> Result<V::Value, Wrong> {
         match &self.node.value {
             Value::Scalar(Scalar::Text(word)) => visitor.visit_enum(Word(word)),
+            Value::Scalar(Scalar::Given(given)) => {
+                let word = value(given)?;
+                match known.iter().find(|known| **known == word) {
+                    Some(word) => visitor.visit_enum(Word(word)),
+                    None => Err(unfit(given, &format!("one of {}", known.join(", ")))),
+                }
+            }
             _ => Err(Wrong {
                 what: format!("found {}, but a word belongs here", seen(self.found())),
                 fix: format!("write one of {}", known.join(", ")),
+                of_value: false,
             }),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        let Some(given) = self.node.given() else { return self.deserialize_any(visitor) };
+        match value(given)?.parse() {
+            Ok(value) => visitor.visit_bool(value),
+            Err(_) => Err(unfit(given, "true or false")),
+        }
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        let Some(given) = self.node.given() else { return self.deserialize_any(visitor) };
+        match value(given)?.parse() {
+            Ok(value) => visitor.visit_f64(value),
+            Err(_) => Err(unfit(given, "a number")),
         }
     }
 
@@ -133,42 +172,20 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char str string bytes byte_buf unit unit_struct
         tuple tuple_struct map identifier ignored_any
     }
 }
 
-/// A variant's name.
-struct Word<'t>(&'t str);
-
-impl<'t> EnumAccess<'t> for Word<'t> {
-    type Error = Wrong;
-    type Variant = Self;
-
-    fn variant_seed<S: DeserializeSeed<'t>>(self, seed: S) -> Result<(S::Value, Self), Wrong> {
-        let name: StrDeserializer<'_, Wrong> = self.0.into_deserializer();
-        Ok((seed.deserialize(name)?, self))
-    }
+/// What an expanded text came to. Why it came to nothing has been told already, at the same place.
+fn value(given: &Given) -> Result<String, Wrong> {
+    given.text.clone().map_err(|(what, fix)| Wrong { what, fix: fix.into(), of_value: true })
 }
 
-impl<'t> VariantAccess<'t> for Word<'t> {
-    type Error = Wrong;
-
-    fn unit_variant(self) -> Result<(), Wrong> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'t>>(self, _: S) -> Result<S::Value, Wrong> {
-        Err(de::Error::custom(format!("{} needs a value", shown(self.0))))
-    }
-
-    fn tuple_variant<V: Visitor<'t>>(self, _: usize, _: V) -> Result<V::Value, Wrong> {
-        Err(de::Error::custom(format!("{} needs a list", shown(self.0))))
-    }
-
-    fn struct_variant<V: Visitor<'t>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Wrong> {
-        Err(de::Error::custom(format!("{} needs a map", shown(self.0))))
-    }
+/// Says what a value should be, and not what it is.
+fn unfit(given: &Given, kind: &str) -> Wrong {
+    let what = format!("{}: its value is not {kind}", shown(&given.written));
+    Wrong { what, fix: String::new(), of_value: true }
 }
 
 /// The value of a field: none if it is null. This is where errors become problems.
@@ -185,7 +202,7 @@ impl<'t> SeqAccess<'t> for Once<'t> {
         match seed.deserialize(reader) {
             Ok(value) => Ok(Some(value)),
             Err(wrong) => {
-                at.problem(&wrong.what, &wrong.fix);
+                note(&at, wrong.clone());
                 Err(wrong)
             }
         }

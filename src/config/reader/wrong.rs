@@ -10,10 +10,12 @@ use crate::config::place::shown;
 pub(in crate::config) const FIX: char = '\u{1f}';
 
 /// Why a value cannot be read as what it should be.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) what: String,
     pub(super) fix: String,
+    /// It speaks of an environment variable's value and does not repeat it.
+    pub(super) of_value: bool,
 }
 
 impl fmt::Display for Wrong {
@@ -28,7 +30,7 @@ impl de::Error for Wrong {
     fn custom<T: fmt::Display>(message: T) -> Self {
         let message = message.to_string();
         let (what, fix) = message.split_once(FIX).unwrap_or((&message, ""));
-        Self { what: what.into(), fix: fix.into() }
+        Self { what: what.into(), fix: fix.into(), of_value: false }
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -44,12 +46,13 @@ impl de::Error for Wrong {
             }
             _ => String::new(),
         };
-        Self { what: format!("found {}, but {wanted} belongs here", seen(found)), fix }
+        Self { what: format!("found {}, but {wanted} belongs here", seen(found)), fix, of_value: false }
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let wanted = wanted(&expected.to_string());
-        Self { what: format!("{} is out of range for {wanted}", seen(found)), fix: String::new() }
+        let what = format!("{} is out of range for {wanted}", seen(found));
+        Self { what, fix: String::new(), of_value: false }
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
@@ -57,12 +60,12 @@ impl de::Error for Wrong {
             Some(near) => format!("did you mean {near}? One of {}", expected.join(", ")),
             None => format!("write one of {}", expected.join(", ")),
         };
-        Self { what: format!("{} is not known here", shown(variant)), fix }
+        Self { what: format!("{} is not known here", shown(variant)), fix, of_value: false }
     }
 }
 
 /// Serde's name of a type in words.
-fn wanted(expected: &str) -> String {
+pub(super) fn wanted(expected: &str) -> String {
     match expected {
         "a string" => "a text".into(),
         "a boolean" => "true or false".into(),

@@ -40,6 +40,23 @@ pub(super) enum Scalar {
     Int(i128),
     Float(f64),
     Text(String),
+    /// A text with `${NAME}` in it.
+    Given(Given),
+}
+
+/// A text that holds values of environment variables. Messages repeat what is written, never the values.
+#[derive(Clone, PartialEq)]
+pub(super) struct Given {
+    /// As in the file.
+    pub(super) written: String,
+    /// With the values in their places; else what is wrong, and the fix.
+    pub(super) text: Result<String, (String, &'static str)>,
+}
+
+impl std::fmt::Debug for Given {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_tuple("Given").field(&self.written).finish()
+    }
 }
 
 /// What a node holds.
@@ -74,6 +91,14 @@ impl Node {
     pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
         match &self.value {
             Value::Map(map) => map.entries.iter().find(|entry| entry.key == key),
+            _ => None,
+        }
+    }
+
+    /// The text with values of environment variables that this is, if it is one.
+    pub(super) fn given(&self) -> Option<&Given> {
+        match &self.value {
+            Value::Scalar(Scalar::Given(given)) => Some(given),
             _ => None,
         }
     }

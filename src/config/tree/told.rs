@@ -76,6 +76,8 @@ fn habit(text: &str, line: Option<u64>) -> &'static str {
         "indent with spaces, not tabs"
     } else if line.contains(": *") || line.contains("- *") || line.contains("[*") {
         "quote what begins with \"*\""
+    } else if line.contains("${") && line.contains("{ ") {
+        "between braces, quote it: \"${NAME}\""
     } else {
         ""
     }

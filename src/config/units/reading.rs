@@ -43,6 +43,14 @@ impl<T: Quantity> Visitor<'_> for Reading<T> {
             .map_err(|wrong| E::custom(format!("{}{FIX}{}{or_word}", wrong.what, wrong.fix)))
     }
 
+    /// A value of the environment, where a number is written as a text can only be.
+    fn visit_string<E: serde::de::Error>(self, text: String) -> Result<Self::Value, E> {
+        match text.parse() {
+            Ok(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => self.visit_u64(number),
+            _ => self.visit_str(&text),
+        }
+    }
+
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Self::Value, E> {
         Err(E::custom(format!("{number} has no unit{FIX}write for example {}", T::EXAMPLE)))
     }

@@ -1,0 +1,132 @@
+//! `clusters.*.auth`: what a backend is sent as credentials.
+
+use std::path::Path;
+
+use http::HeaderName;
+
+use crate::config::environment::Environment;
+use crate::config::expand;
+use crate::config::place::{At, shown};
+use crate::config::raw::{self, Field};
+use crate::config::{Auth, Credential};
+use crate::secret::Secret;
+
+/// Headers that mean something else on the way to a backend.
+const TAKEN: [&str; 15] = [
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-forwarded-for",
+    "x-request-id",
+];
+
+const FORMS: &str = "write { bearer_env: NAME }, { bearer_file: PATH }, { header: x-api-key, env: NAME } or { header: x-api-key, file: PATH }";
+
+/// What the cluster sends.
+pub(super) fn auth(raw: &raw::Cluster, at: &At<'_>, environment: &Environment) -> Auth {
+    match raw.auth.get() {
+        None => Auth::Pass,
+        Some(raw::Auth::Word(word)) => match word.as_str() {
+            "pass" => Auth::Pass,
+            "none" => Auth::None,
+            other => {
+                let what = format!("{} is not known here", shown(other));
+                at.problem(what, format!("write pass or none, or {}", FORMS.trim_start_matches("write ")));
+                Auth::None
+            }
+        },
+        // The default matters only beside a problem, which stops the start.
+        Some(raw::Auth::Source(source)) => own(source, at, environment).map_or(Auth::None, Auth::Own),
+    }
+}
+
+/// The gateway's own credential. `None` has been told.
+fn own(raw: &raw::AuthSource, at: &At<'_>, environment: &Environment) -> Option<Credential> {
+    let written = [&raw.bearer_env, &raw.bearer_file, &raw.header, &raw.env, &raw.file];
+    let [bearer_env, bearer_file, own_header, env, file] = written.map(|field| !field.is_absent());
+    let (header, source) = match [bearer_env || bearer_file, own_header, env, file] {
+        [true, false, false, false] if bearer_env != bearer_file => {
+            let (field, key) =
+                if bearer_env { (&raw.bearer_env, "bearer_env") } else { (&raw.bearer_file, "bearer_file") };
+            (http::header::AUTHORIZATION, found(field, &at.key(key), bearer_env, environment))
+        }
+        [false, true, env, file] if env != file => {
+            let name = header(raw.header.get()?, &at.key("header"))?;
+            let (field, key) = if env { (&raw.env, "env") } else { (&raw.file, "file") };
+            (name, found(field, &at.key(key), env, environment))
+        }
+        _ => {
+            at.problem("a credential comes from one place", FORMS);
+            return None;
+        }
+    };
+    let (text, source, at) = source?;
+    let value = if own_header { Secret::header(&text) } else { Secret::bearer(&text) };
+    let value = value.map_err(|bad| at.problem_as_is(format!("{source} holds no credential: {bad}"), ""));
+    Some(Credential { header, value: value.ok()? })
+}
+
+/// A text, what to call its source, and where the file says so.
+type Found<'t> = Option<(String, String, At<'t>)>;
+
+fn found<'t>(field: &Field<String>, at: &At<'t>, is_variable: bool, environment: &Environment) -> Found<'t> {
+    let name = field.get()?;
+    let (text, source) =
+        if is_variable { variable(name, at, environment) } else { file(name, at, environment) }?;
+    Some((text, source, at.clone()))
+}
+
+fn header(name: &str, at: &At<'_>) -> Option<HeaderName> {
+    match HeaderName::from_bytes(name.as_bytes()) {
+        Ok(header) if TAKEN.contains(&header.as_str()) => {
+            at.problem(format!("the header {header} cannot carry a credential"), "as in x-api-key");
+            None
+        }
+        Ok(header) => Some(header),
+        Err(_) => {
+            at.problem(format!("{} is no header name", shown(name)), "as in x-api-key");
+            None
+        }
+    }
+}
+
+fn variable(name: &str, at: &At<'_>, environment: &Environment) -> Option<(String, String)> {
+    // Whoever writes the token itself here by mistake must not find it in the log.
+    if !expand::is_name(name) {
+        at.problem("no name of an environment variable", "write a name of letters, digits and \"_\"");
+        return None;
+    }
+    let source = format!("the environment variable {}", shown(name));
+    let reason = match (environment.variable)(name) {
+        Ok(value) => return Some((value, source)),
+        Err(std::env::VarError::NotPresent) => "is not set",
+        Err(std::env::VarError::NotUnicode(_)) => "is no text",
+    };
+    at.problem(format!("{source} {reason}"), "set it in the environment of the gateway, and of check");
+    None
+}
+
+/// An editor ends the last line of a file: that line end is no part of the credential.
+fn file(path: &str, at: &At<'_>, environment: &Environment) -> Option<(String, String)> {
+    let source = format!("the file {}", shown(path));
+    let reason = match (environment.file)(Path::new(path)).map(String::from_utf8) {
+        Ok(Ok(text)) => {
+            let text = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
+            return Some((text.to_owned(), source));
+        }
+        Ok(Err(_)) => "is no text".to_owned(),
+        Err(reason) => reason,
+    };
+    at.problem(format!("{source} {reason}"), "");
+    None
+}
