@@ -23,6 +23,7 @@ use super::blocked::Blocked;
 use super::chunks::Malformed;
 use super::client::Client;
 use super::inbound::Inbound;
+use super::quiet::Quiet;
 use super::scratch;
 
 /// A client connection that Pingora reads and writes through.
@@ -33,6 +34,8 @@ pub(super) struct Conn {
     socket: Option<Arc<SocketDigest>>,
     /// Its bytes, request by request.
     pub(super) inbound: Inbound,
+    /// Whether its end need be asked for. `None` over TLS, where a write may take over the waker of a read.
+    quiet: Option<Quiet>,
     blocked: Option<Blocked>,
     /// Bytes the socket's send buffer was last sized for.
     window: Option<usize>,
@@ -46,12 +49,14 @@ impl Conn {
         let head = ResponseHeader::build(200, Some(0)).expect("200 is a status");
         let digest = Arc::new(ProxyDigest::new(Box::new(head), Some(Box::new(Arc::clone(&client)))));
         let socket = inner.get_socket_digest();
+        let quiet = inner.get_ssl_digest().is_none().then(Quiet::default);
         Self {
             inner,
             client,
             digest,
             socket,
             inbound: Inbound::new(),
+            quiet,
             blocked: None,
             window: None,
             unflushed: false,
@@ -100,16 +105,23 @@ impl Conn {
 
     /// Reads while the request is answered: what comes is kept for later, and only its end is told.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        scratch::with(|bytes| {
-            loop {
-                let mut read = ReadBuf::new(bytes);
-                ready!(Pin::new(&mut self.inner).poll_read(cx, &mut read))?;
-                if read.filled().is_empty() {
-                    return Poll::Ready(Ok(()));
+        let Self { inner, inbound, quiet, .. } = self;
+        let mut read_on = |cx: &mut Context<'_>| {
+            scratch::with(|bytes| {
+                loop {
+                    let mut read = ReadBuf::new(bytes);
+                    ready!(Pin::new(&mut *inner).poll_read(cx, &mut read))?;
+                    if read.filled().is_empty() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    inbound.keep(read.filled());
                 }
-                self.inbound.keep(read.filled());
-            }
-        })
+            })
+        };
+        match quiet {
+            Some(quiet) => quiet.poll(cx, read_on),
+            None => read_on(cx),
+        }
     }
 
     /// Reads for the current request and for nothing behind it.
@@ -117,6 +129,9 @@ impl Conn {
         if self.inbound.has_ahead() {
             buf.put_slice(&self.inbound.take_ahead(buf.remaining()).map_err(malformed)?);
             return Poll::Ready(Ok(()));
+        }
+        if let Some(quiet) = &mut self.quiet {
+            quiet.disturb();
         }
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;

@@ -14,6 +14,7 @@ mod connections;
 mod head;
 mod inbound;
 mod listener;
+mod quiet;
 mod reader;
 mod refuse;
 mod scratch;
