@@ -13,13 +13,13 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use async_trait::async_trait;
+use bytes::BytesMut;
 use pingora::protocols::l4::ext::set_snd_buf;
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
     TimingDigest, UniqueID, UniqueIDType,
 };
-use pingora_http::ResponseHeader;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
@@ -39,6 +39,8 @@ pub(super) struct Conn {
     window: Option<usize>,
     /// Something was written since the last flush.
     unflushed: bool,
+    /// Bytes that were read to look at them, and are to be read again.
+    unread: BytesMut,
 }
 
 /// A write that waits for the client.
@@ -52,10 +54,19 @@ struct Blocked {
 impl Conn {
     pub(super) fn new(inner: Stream) -> Self {
         let client = Arc::new(Client::new());
-        let head = ResponseHeader::build(200, Some(0)).expect("200 is a status");
-        let digest = Arc::new(ProxyDigest::new(Box::new(head), Some(Box::new(Arc::clone(&client)))));
-        let socket = inner.get_socket_digest();
-        Self { inner, client, digest, socket, blocked: None, window: None, unflushed: false }
+        let (digest, socket) = (client.digest(), inner.get_socket_digest());
+        let unread = BytesMut::new();
+        Self { inner, client, digest, socket, blocked: None, window: None, unflushed: false, unread }
+    }
+
+    /// What its exchanges and it tell each other.
+    pub(super) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// Gives `bytes` to the next reads, before anything that comes from the client.
+    pub(super) fn unread(&mut self, bytes: BytesMut) {
+        self.unread = bytes;
     }
 
     /// Sizes the socket's buffer by the window of the exchange, when it has changed.
@@ -139,6 +150,11 @@ impl AsyncRead for Conn {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let count = self.unread.len().min(buf.remaining());
+            buf.put_slice(&self.unread.split_to(count));
+            return Poll::Ready(Ok(()));
+        }
         if self.unflushed
             && let Poll::Ready(Err(error)) = self.as_mut().poll_flush(cx)
         {

@@ -80,13 +80,16 @@ fn framing(headers: &[httparse::Header<'_>], is_current: bool) -> Result<(), Rej
 /// Exactly one `Host` in HTTP/1.1 (RFC 9112, 3.2), of characters that no reader takes for a path.
 fn host(headers: &[httparse::Header<'_>], is_current: bool) -> Result<(), Rejection> {
     let mut hosts = values(headers, "host");
-    let plain =
-        |host: &[u8]| host.iter().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]%~".contains(byte));
     match (hosts.next(), hosts.next()) {
-        (Some(host), None) if plain(host) => Ok(()),
+        (Some(host), None) if is_host(host) => Ok(()),
         (None, None) if !is_current => Ok(()),
         _ => Err(bad("Host must stand once and name a host")),
     }
+}
+
+/// Whether no reader takes any part of it for a path.
+pub(super) fn is_host(host: &[u8]) -> bool {
+    host.iter().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]%~".contains(byte))
 }
 
 fn values<'a>(headers: &'a [httparse::Header<'a>], name: &'a str) -> impl Iterator<Item = &'a [u8]> {
@@ -96,7 +99,7 @@ fn values<'a>(headers: &'a [httparse::Header<'a>], name: &'a str) -> impl Iterat
         .map(|header| header.value.trim_ascii())
 }
 
-fn is_number(value: &[u8]) -> bool {
+pub(super) fn is_number(value: &[u8]) -> bool {
     (1..=19).contains(&value.len()) && value.iter().all(u8::is_ascii_digit)
 }
 

@@ -8,14 +8,18 @@
 
 mod client;
 mod conn;
+mod h2;
 mod head;
 mod listener;
+mod preface;
 mod reader;
 mod refuse;
 mod serve;
+mod tls;
 
 pub use client::{Client, Cut};
 pub use head::{HEADERS_MAX, Limits};
 pub use listener::{Bound, bind};
 pub use refuse::Witness;
-pub use serve::{Edge, on_connection};
+pub use serve::{Below, Edge, on_connection};
+pub use tls::{Tls, TlsError};

@@ -26,7 +26,7 @@ const SCRATCH: usize = 16 * 1024;
 
 /// How long a connection that was accepted but has said nothing may still bring its request when the
 /// gateway stops listening.
-const LAST_CALL: Duration = Duration::from_secs(1);
+pub(super) const LAST_CALL: Duration = Duration::from_secs(1);
 
 thread_local! {
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
@@ -118,7 +118,7 @@ fn judge(bytes: &mut BytesMut, scanned: &mut usize, limits: &Limits) -> Option<H
 }
 
 /// Reads what there is. Nothing is lost when the future is dropped.
-async fn more(stream: &mut Stream, bytes: &mut BytesMut) -> io::Result<usize> {
+pub(super) async fn more(stream: &mut (impl AsyncRead + Unpin), bytes: &mut BytesMut) -> io::Result<usize> {
     poll_fn(|cx| {
         BUFFER.with_borrow_mut(|buffer| {
             let mut read = ReadBuf::new(buffer);

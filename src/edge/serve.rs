@@ -1,4 +1,5 @@
-//! The life of one HTTP/1.1 client connection: request after request until one side has enough.
+//! The life of one client connection: TLS if the listener has it, then HTTP/2, or HTTP/1.1 request after
+//! request until one side has enough.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,15 +7,19 @@ use std::time::Duration;
 
 use pingora::apps::{HttpPersistentSettings, HttpServerApp};
 use pingora::connectors::http::custom;
-use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
+use pingora::protocols::{ALPN, Ssl, Stream};
 use pingora::server::ShutdownWatch;
 use pingora_proxy::{HttpProxy, ProcessCustomSession, ProxyHttp};
+use tokio::time::Instant;
 
 use super::conn::Conn;
+use super::h2;
 use super::head::Limits;
+use super::preface::{self, Spoken};
 use super::reader::{self, Head, Patience};
 use super::refuse::{Witness, refuse};
+use super::tls::Tls;
 
 /// How client connections are served.
 pub struct Edge {
@@ -28,32 +33,84 @@ pub struct Edge {
     pub witness: Box<dyn Witness>,
 }
 
-/// What Pingora calls for each connection.
-pub fn on_connection<SV, C>(edge: Edge) -> ProcessCustomSession<SV, C>
+/// What a listener speaks below HTTP.
+#[derive(Clone)]
+pub enum Below {
+    /// Nothing; HTTP/1.1 only.
+    Plain,
+    /// Nothing; HTTP/2 for a client that begins with it.
+    PlainH2,
+    /// TLS; HTTP/2 by ALPN.
+    Tls(Tls),
+}
+
+/// What Pingora calls for each connection of a listener.
+pub fn on_connection<SV, C>(edge: Arc<Edge>, below: Below) -> ProcessCustomSession<SV, C>
 where
     SV: ProxyHttp + Send + Sync + 'static,
     SV::CTX: Send + Sync,
     C: custom::Connector,
 {
-    let edge = Arc::new(edge);
     Arc::new(move |proxy: Arc<HttpProxy<SV, C>>, stream: Stream, shutdown: &ShutdownWatch| {
-        let (edge, shutdown) = (Arc::clone(&edge), shutdown.clone());
+        let (edge, below, shutdown) = (Arc::clone(&edge), below.clone(), shutdown.clone());
         Box::pin(async move {
-            edge.serve(&proxy, Box::new(Conn::new(stream)), shutdown).await;
+            let conn = Conn::new(stream);
+            match below {
+                Below::Plain => edge.serve(&proxy, Box::new(conn), shutdown, edge.header_timeout).await,
+                // Their futures are larger; a plain connection does not carry them.
+                Below::PlainH2 => Box::pin(edge.plain_h2(&proxy, conn, shutdown)).await,
+                Below::Tls(tls) => Box::pin(edge.tls(&proxy, &tls, conn, shutdown)).await,
+            }
             None
         })
     })
 }
 
 impl Edge {
-    async fn serve<A>(&self, app: &Arc<A>, mut stream: Stream, mut shutdown: ShutdownWatch)
+    async fn plain_h2<A>(&self, app: &Arc<A>, mut conn: Conn, mut shutdown: ShutdownWatch)
+    where
+        A: HttpServerApp + Send + Sync + 'static,
+    {
+        let began = Instant::now();
+        let spoken = preface::look(&mut conn, self.header_timeout, &mut shutdown).await;
+        let client = Arc::clone(conn.client());
+        match spoken {
+            None => {}
+            Some(Spoken::Http1) => {
+                let left = self.header_timeout.saturating_sub(began.elapsed());
+                self.serve(app, Box::new(conn), shutdown, left).await;
+            }
+            Some(Spoken::Http2) => h2::serve(self, app, Box::new(conn), &client, shutdown).await,
+        }
+    }
+
+    async fn tls<A>(&self, app: &Arc<A>, tls: &Tls, conn: Conn, mut shutdown: ShutdownWatch)
+    where
+        A: HttpServerApp + Send + Sync + 'static,
+    {
+        let client = Arc::clone(conn.client());
+        let stream = tokio::select! {
+            stream = tokio::time::timeout(self.header_timeout, tls.accept(conn)) => stream,
+            () = preface::last_call(&mut shutdown) => return,
+        };
+        let Ok(Some(stream)) = stream else { return };
+        if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
+            h2::serve(self, app, Box::new(stream), &client, shutdown).await;
+        } else {
+            self.serve(app, Box::new(stream), shutdown, self.header_timeout).await;
+        }
+    }
+
+    /// Serves HTTP/1.1; the first head has `first` of time.
+    async fn serve<A>(&self, app: &Arc<A>, mut stream: Stream, mut shutdown: ShutdownWatch, first: Duration)
     where
         A: HttpServerApp + Send + Sync + 'static,
     {
         let mut kept: Option<HttpPersistentSettings> = None;
         let mut is_first = true;
         loop {
-            let patience = Patience { head: self.header_timeout, idle: self.keepalive, is_first };
+            let head = if is_first { first } else { self.header_timeout };
+            let patience = Patience { head, idle: self.keepalive, is_first };
             let head = match reader::read(&mut stream, &self.limits, patience, &mut shutdown).await {
                 Head::Whole(head) => head,
                 Head::Closed => return,
@@ -81,7 +138,7 @@ impl Edge {
     }
 }
 
-fn client_of(stream: &Stream) -> Option<IpAddr> {
+pub(super) fn client_of(stream: &Stream) -> Option<IpAddr> {
     let socket = stream.get_socket_digest()?;
     socket.peer_addr()?.as_inet().map(std::net::SocketAddr::ip)
 }

@@ -13,7 +13,8 @@ use pingora::upstreams::peer::{HttpPeer, Peer};
 use super::session::Session;
 
 /// Hands out sessions that connect when they are read from, and takes finished connections back
-/// into Pingora's pool.
+/// into Pingora's pool. Clones share the pool.
+#[derive(Clone)]
 pub struct Connector {
     transport: Arc<TransportConnector>,
 }

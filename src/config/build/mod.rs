@@ -4,6 +4,7 @@
 //! the rest. The result only counts if nothing was noted.
 
 mod cluster;
+mod listen;
 mod names;
 mod route;
 mod server;
