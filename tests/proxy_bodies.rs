@@ -39,12 +39,12 @@ async fn parallel_uploads_are_bounded() {
         one_engine(|settings| settings.set("server.request.buffered_bytes", "400MiB")).await;
     let before = gateway.rss_kb();
     let body = Arc::new(Request::post(CHAT_PATH, chat_of(20 * MIB)).bytes());
-    let addr = gateway.addr;
+    let dialer = gateway.dialer();
     let clients: Vec<_> = (0..10)
         .map(|_| {
             let body = Arc::clone(&body);
             tokio::spawn(async move {
-                let mut client = Client::connect(addr).await;
+                let mut client = dialer.client().await;
                 client.send(body.as_slice()).await;
                 checks::streamed(&mut client, "ok").await;
             })

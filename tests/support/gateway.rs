@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::client::{Answer, Client};
+use super::protocol::{Dialer, Protocol, spoken};
 use super::settings::Settings;
 use super::wait::{SOON, wait_until, wait_until_async, within};
 use super::wire::Request;
@@ -28,6 +29,8 @@ pub(crate) struct Gateway {
     pub(crate) addr: SocketAddr,
     /// The admin listener.
     pub(crate) admin: SocketAddr,
+    /// What its clients speak.
+    protocol: Protocol,
 }
 
 impl Gateway {
@@ -35,6 +38,11 @@ impl Gateway {
     pub(crate) async fn start(settings: Settings) -> Self {
         let dir = tempfile::tempdir().expect("temporary directory");
         let file = dir.path().join("streamgate.yaml");
+        let protocol = spoken();
+        let settings = match protocol {
+            Protocol::Http1 => settings,
+            Protocol::H2c => settings.set("server.listen.0.h2c", true),
+        };
         std::fs::write(&file, settings.text(&dir.path().join("access.log"))).expect("write the file");
         let stderr = std::fs::File::create(dir.path().join("stderr.log")).expect("create stderr.log");
         let mut child = Command::new(BINARY)
@@ -48,8 +56,8 @@ impl Gateway {
         let mut lines = lines_of(&mut child);
         let (mut addr, mut admin) = (None, None);
         while let Some(line) = within("the gateway says ready", START, lines.recv()).await {
-            if let Some(found) = line.strip_prefix("streamgate listening on http://") {
-                addr = found.parse().ok();
+            if let Some(found) = line.strip_prefix("streamgate listening on http") {
+                addr = found.trim_start_matches('s').trim_start_matches("://").parse().ok();
             } else if let Some(found) = line.strip_prefix("streamgate admin on http://") {
                 admin = found.parse().ok();
             } else if line == "ready" {
@@ -60,17 +68,26 @@ impl Gateway {
             let log = std::fs::read_to_string(dir.path().join("stderr.log")).unwrap_or_default();
             panic!("the gateway did not start ({:?}): {log}", child.wait());
         };
-        Self { child, dir, addr, admin }
+        Self { child, dir, addr, admin, protocol }
+    }
+
+    /// What its clients dial.
+    pub(crate) fn dialer(&self) -> Dialer {
+        Dialer { addr: self.addr, protocol: self.protocol }
     }
 
     /// A connected client.
     pub(crate) async fn client(&self) -> Client {
-        Client::connect(self.addr).await
+        self.dialer().client().await
     }
 
     /// A client whose receive buffer is as small as the kernel allows.
     pub(crate) async fn narrow_client(&self) -> Client {
-        Client::over(sockets::connect_narrow(self.addr, 4096).await).reading(2048)
+        let stream = sockets::connect_narrow(self.addr, 4096).await;
+        match self.protocol {
+            Protocol::Http1 => Client::over(stream).reading(2048),
+            Protocol::H2c => Client::over_h2(stream, 2048).await,
+        }
     }
 
     /// A client that has sent this request.
