@@ -163,3 +163,11 @@ async fn c1_leaving_after_the_end_is_no_cancel() {
         row.settled(CLIENTS).await;
     }
 }
+
+over_h2! {
+    c1_leaving_during_the_upload,
+    c1_leaving_during_the_prefill,
+    c1_leaving_during_the_stream,
+    c1_leaving_after_the_last_token,
+    c1_leaving_after_the_end_is_no_cancel,
+}

@@ -111,3 +111,8 @@ async fn c6_a_body_that_trickles_is_408() {
     row.nobody_asked().await;
     row.settled(5).await;
 }
+
+over_h2! {
+    c4_a_sipping_client_holds_back_its_engine_only,
+    c6_a_body_that_trickles_is_408,
+}

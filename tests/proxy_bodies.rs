@@ -247,3 +247,14 @@ async fn bodies_beyond_the_ledger_are_503() {
     checks::at_rest(&gateway).await;
     relayed(&gateway, &mut upstream, &Request::post(CHAT_PATH, &big)).await;
 }
+
+over_h2! {
+    bodies_of_any_size_arrive_identical,
+    a_body_over_the_limit_is_413,
+    a_body_at_the_limit_passes,
+    an_odd_but_legal_body_is_byte_identical,
+    an_alias_is_patched_in_place,
+    a_body_that_is_not_json_passes,
+    a_slow_body_is_408,
+    bodies_beyond_the_ledger_are_503,
+}

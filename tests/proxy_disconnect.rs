@@ -270,3 +270,17 @@ async fn a_cancel_is_told_in_the_access_line() {
         assert_eq!(&line[name], value, "{name}: {line}");
     }
 }
+
+over_h2! {
+    leaving_during_the_prefill_stops_the_engine,
+    leaving_while_the_head_is_held_stops_the_engine,
+    leaving_during_the_upload_asks_no_engine,
+    leaving_during_the_connect_ends_it,
+    leaving_during_the_stream_stops_the_engine,
+    leaving_during_a_whole_answer_stops_the_engine,
+    a_failed_write_stops_the_engine,
+    a_second_exchange_on_a_connection_is_cancelled_as_well,
+    leaving_again_and_again_leaves_nothing_behind,
+    the_engine_sees_a_fin,
+    a_cancel_is_told_in_the_access_line,
+}

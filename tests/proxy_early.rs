@@ -109,3 +109,12 @@ async fn a_whole_answer_gets_no_early_head() {
     checks::rejected(&client.answer().await, 504, "unary_timeout");
     call.gone().await;
 }
+
+over_h2! {
+    a_silent_engine_is_bridged_by_an_early_head,
+    an_error_status_after_an_early_head_becomes_an_error_event,
+    a_reset_after_an_early_head_becomes_an_error_event,
+    an_unanswered_connect_after_an_early_head_becomes_an_error_event,
+    leaving_after_an_early_head_stops_the_engine,
+    a_whole_answer_gets_no_early_head,
+}

@@ -81,12 +81,13 @@ impl Gateway {
         self.dialer().client().await
     }
 
-    /// A client whose receive buffer is as small as the kernel allows.
+    /// A client whose receive buffer is as small as the kernel allows; over HTTP/2 the window of its streams
+    /// is what there is to fill, and it holds a little more than one event of 64 KiB.
     pub(crate) async fn narrow_client(&self) -> Client {
         let stream = sockets::connect_narrow(self.addr, 4096).await;
         match self.protocol {
             Protocol::Http1 => Client::over(stream).reading(2048),
-            Protocol::H2c => Client::over_h2(stream, 2048).await,
+            Protocol::H2c => Client::over_h2(stream, 80 * 1024).await,
         }
     }
 

@@ -92,7 +92,8 @@ impl H2 {
         }
     }
 
-    /// Sends what these bytes of HTTP/1.1 mean.
+    /// Sends what these bytes of HTTP/1.1 mean. Of a stream that the gateway has answered and closed before
+    /// its body was whole, the rest is not sent (RFC 9113, 8.1).
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.unsent.extend_from_slice(bytes);
         loop {
@@ -106,7 +107,10 @@ impl H2 {
             decoder.decode(&mut self.unsent, &mut body);
             let (is_done, has_length) = (decoder.is_done(), *has_length);
             // Without a length nothing says beforehand which piece is the last.
-            self.give(body.into(), is_done && has_length).await?;
+            if let Err(error) = self.give(body.into(), is_done && has_length).await {
+                (self.unsent, self.sending) = (Vec::new(), None);
+                return if is_answered(&error) { Ok(()) } else { Err(error) };
+            }
             if !is_done {
                 return Ok(());
             }
@@ -147,7 +151,7 @@ impl H2 {
                 ready => Some(Ok(ready)),
             };
             let capacity =
-                capacity.unwrap_or_else(|| Err(Reason::CANCEL.into())).map_err(io::Error::other)?;
+                capacity.unwrap_or_else(|| Err(Reason::NO_ERROR.into())).map_err(io::Error::other)?;
             let part = piece.split_to(capacity.min(piece.len()));
             let is_last = end && piece.is_empty();
             stream.send_data(part, is_last).map_err(io::Error::other)?;
@@ -223,6 +227,12 @@ impl Drop for H2 {
     fn drop(&mut self) {
         self.connection.abort();
     }
+}
+
+/// The gateway wants no more of the body, as it has said all it has to say.
+fn is_answered(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<h2::Error>());
+    inner.and_then(h2::Error::reason) == Some(Reason::NO_ERROR)
 }
 
 fn told(answer: &Response<()>) -> Head {

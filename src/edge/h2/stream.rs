@@ -34,7 +34,7 @@ use super::marker::{Passed, marker};
 /// Most bytes of one write: what a stalled stream holds beside its window, and what a sibling waits for.
 pub(super) const PIECE: usize = 8 * 1024;
 
-/// How long a broken answer may take to leave the buffer before it is reset.
+/// How long the last of an answer may take to leave the buffer when its time is over already.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// One stream.
@@ -260,11 +260,13 @@ impl Session {
             timer: Box::pin(tokio::time::sleep_until((now + limits.stall).into())),
         });
         let stalled_at = blocked.since + limits.stall;
-        let at = limits.total_at.map_or(stalled_at, |total| total.min(stalled_at));
+        // The error event that tells of the total deadline is itself written after it.
+        let total_at = limits.total_at.map(|total| total.max(blocked.since + LAST_WORDS));
+        let at = total_at.map_or(stalled_at, |total| total.min(stalled_at));
         blocked.timer.as_mut().reset(at.into());
         ready!(blocked.timer.as_mut().poll(cx));
         self.unblock();
-        let is_total = limits.total_at.is_some_and(|total| total < stalled_at);
+        let is_total = total_at.is_some_and(|total| total < stalled_at);
         self.client.set_cut(if is_total { Cut::Total } else { Cut::Stalled });
         self.reset(Reason::CANCEL);
         let mut error = Error::explain(ErrorType::WriteTimedout, "the client takes nothing");
