@@ -92,7 +92,7 @@ async fn an_unanswered_connect_after_an_early_head_becomes_an_error_event() {
 
 #[tokio::test]
 async fn leaving_after_an_early_head_stops_the_engine() {
-    for how in [Leave::Fin, Leave::Reset] {
+    for how in Leave::ways() {
         let (gateway, mut upstream) = one_engine(early).await;
         let (client, mut call) = committed(&gateway, &mut upstream).await;
         client.leave(how);

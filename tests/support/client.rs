@@ -10,8 +10,9 @@ use tokio::net::TcpStream;
 
 use super::framing::{BodyDecoder, Head};
 use super::h2::H2;
+use super::protocol::{Protocol, spoken};
 use super::sockets;
-use super::wait::{SOON, within};
+use super::wait::{SOON, silence, within};
 
 /// How a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -302,6 +303,15 @@ impl Client {
         match how {
             Leave::Fin => self.close(),
             Leave::Reset => self.reset(),
+            Leave::Stream => {
+                let Wire::Http2(mut h2) = self.wire else { panic!("HTTP/1.1 has no streams") };
+                h2.cancel();
+                // The connection outlives whatever is to follow from the reset alone.
+                tokio::spawn(async move {
+                    silence(SOON + SOON / 2).await;
+                    drop(h2);
+                });
+            }
         }
     }
 
@@ -332,4 +342,16 @@ pub(crate) enum Leave {
     Fin,
     /// RST.
     Reset,
+    /// RST_STREAM of HTTP/2: the stream goes, the connection stays.
+    Stream,
+}
+
+impl Leave {
+    /// Every way there is in what the clients of this test speak.
+    pub(crate) fn ways() -> Vec<Self> {
+        match spoken() {
+            Protocol::Http1 => vec![Self::Fin, Self::Reset],
+            Protocol::H2c => vec![Self::Fin, Self::Reset, Self::Stream],
+        }
+    }
 }

@@ -36,8 +36,8 @@ const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 pub(crate) struct H2 {
     requests: SendRequest<Bytes>,
     connection: JoinHandle<Result<(), h2::Error>>,
-    /// The socket, for leaving rudely.
-    socket: Socket,
+    /// The socket, for leaving rudely; a sibling leaves it alone.
+    socket: Option<Socket>,
     unsent: Vec<u8>,
     sending: Option<(BodyDecoder, bool)>,
     stream: Option<SendStream<Bytes>>,
@@ -67,7 +67,7 @@ impl H2 {
         Self {
             requests,
             connection: tokio::spawn(connection),
-            socket,
+            socket: Some(socket),
             unsent: Vec::new(),
             sending: None,
             stream: None,
@@ -82,7 +82,7 @@ impl H2 {
         Self {
             requests: self.requests.clone(),
             connection: tokio::spawn(std::future::pending()),
-            socket: self.socket.try_clone().expect("dup"),
+            socket: None,
             unsent: Vec::new(),
             sending: None,
             stream: None,
@@ -121,7 +121,33 @@ impl H2 {
         }
     }
 
+    /// Sends a head as the whole of a request, whatever it says of a body.
+    pub(crate) async fn begin_raw(&mut self, request: &super::wire::Request) {
+        let head = Head::take(&mut request.head()).expect("a whole head");
+        self.request(&head, true).await.expect("send");
+    }
+
+    /// Ends the body with trailers.
+    pub(crate) fn trailers(&mut self) {
+        let trailers = http::HeaderMap::from_iter([("x-sum".parse().expect("a name"), 1.into())]);
+        self.stream.as_mut().expect("a request was begun").send_trailers(trailers).expect("send");
+        self.sending = None;
+    }
+
+    /// The next head, or how the stream ended without one.
+    pub(crate) async fn try_head(&mut self) -> Result<(), h2::Error> {
+        self.responses.pop_front().expect("a request was sent").await.map(drop)
+    }
+
     async fn begin(&mut self, head: &Head) -> io::Result<()> {
+        let decoder = BodyDecoder::request(head);
+        let ends = decoder.is_done();
+        self.request(head, ends).await?;
+        self.sending = (!ends).then(|| (decoder, head.get("content-length").is_some()));
+        Ok(())
+    }
+
+    async fn request(&mut self, head: &Head, ends: bool) -> io::Result<()> {
         let words: Vec<&str> = head.line.split(' ').collect();
         let authority = head.get("host").unwrap_or("gateway.test");
         let mut request = Request::builder().method(words[0]).uri(format!("http://{authority}{}", words[1]));
@@ -131,13 +157,10 @@ impl H2 {
             }
         }
         let request = request.body(()).expect("a request that HTTP/2 can carry");
-        let decoder = BodyDecoder::request(head);
-        let ends = decoder.is_done();
         poll_fn(|cx| self.requests.poll_ready(cx)).await.map_err(io::Error::other)?;
         let (response, stream) = self.requests.send_request(request, ends).map_err(io::Error::other)?;
         self.responses.push_back(response);
         self.stream = Some(stream);
-        self.sending = (!ends).then(|| (decoder, head.get("content-length").is_some()));
         Ok(())
     }
 
@@ -219,7 +242,8 @@ impl H2 {
 
     /// Makes the end of the connection a reset.
     pub(crate) fn linger_not(&self) {
-        self.socket.set_linger(Some(Duration::ZERO)).expect("SO_LINGER");
+        let socket = self.socket.as_ref().expect("not a sibling");
+        socket.set_linger(Some(Duration::ZERO)).expect("SO_LINGER");
     }
 }
 

@@ -10,6 +10,7 @@
 pub(crate) mod checks;
 pub(crate) mod client;
 pub(crate) mod engine;
+pub(crate) mod frames;
 pub(crate) mod framing;
 pub(crate) mod gateway;
 pub(crate) mod h2;
