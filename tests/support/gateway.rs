@@ -244,6 +244,12 @@ pub(crate) fn exit_code(args: &[&str]) -> Option<i32> {
     output.status.code()
 }
 
+/// Runs the binary to its end with these arguments and gives what it said on stderr.
+pub(crate) fn output(args: &[&str]) -> String {
+    let output = Command::new(BINARY).args(args).stdin(Stdio::null()).output().expect("run the binary");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// Writes a file for `run -c` into a directory that lives as long as the guard.
 pub(crate) fn config_file(text: &str) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("temporary directory");

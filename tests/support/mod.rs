@@ -20,6 +20,7 @@ pub(crate) mod row;
 pub(crate) mod settings;
 pub(crate) mod sockets;
 pub(crate) mod sse;
+pub(crate) mod tls;
 pub(crate) mod told;
 pub(crate) mod upstream;
 pub(crate) mod wait;
