@@ -52,8 +52,10 @@ async fn weighed(connections: usize) -> u64 {
 
     let leaving = Instant::now();
     drop(clients);
-    wait_until_async("every engine request is gone", 4 * SOON, || async { engine.count("running").await == 0 })
-        .await;
+    wait_until_async("every engine request is gone", 4 * SOON, || async {
+        engine.count("running").await == 0
+    })
+    .await;
     eprintln!("{streams} streams: {each} KiB each, gone after {:?}", leaving.elapsed());
     gateway.wait_metric("cancels_total", &[("phase", "stream")], (streams + SHARE) as f64).await;
     checks::at_rest(&gateway).await;

@@ -5,7 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use support::wait::{SOON, wait_until};
+use support::wait::wait_until;
 use support::wire::{ANSWER, Request, event, json_answer};
 use support::{Client, Settings, Upstream, as_is, checks, one_engine, streaming};
 

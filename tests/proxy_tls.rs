@@ -18,7 +18,7 @@ async fn secured(
     names: &[&[&str]],
     adjust: impl FnOnce(Settings) -> Settings,
 ) -> (Gateway, Upstream, Vec<Pair>, TempDir) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("temporary directory");
     let pairs: Vec<Pair> = names.iter().map(|names| Pair::make(dir.path(), names)).collect();
     let upstream = Upstream::start().await;
     let named: Vec<Value> = pairs.iter().map(Pair::named).collect();

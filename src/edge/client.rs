@@ -105,12 +105,13 @@ impl Client {
         self.limits.lock().stall = carried.1;
     }
 
+    /// The last stream leaves its patience behind until another comes: if it was cut because the socket takes
+    /// nothing, the socket must not have longer for it.
     fn release(&self) {
         let mut carried = self.carried.lock();
         carried.0 -= 1;
         if carried.0 == 0 {
             carried.1 = Duration::ZERO;
-            self.limits.lock().stall = DEFAULT_STALL;
         }
     }
 
@@ -183,7 +184,9 @@ mod tests {
         drop(short);
         assert_eq!(connection.limits().stall, Duration::from_secs(9));
         drop(long);
-        assert_eq!(connection.limits().stall, DEFAULT_STALL);
+        assert_eq!(connection.limits().stall, Duration::from_secs(9), "what is left to write has no longer");
+        Client::stream_of(&connection).limit(Duration::from_secs(2), at, 1);
+        assert_eq!(connection.limits().stall, Duration::from_secs(2));
     }
 
     #[test]

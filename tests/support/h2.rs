@@ -64,25 +64,23 @@ impl H2 {
         builder.enable_push(false);
         let opening = within("the HTTP/2 handshake", SOON, builder.handshake(stream));
         let (requests, connection) = opening.await.expect("an HTTP/2 handshake");
-        Self {
-            requests,
-            connection: tokio::spawn(connection),
-            socket: Some(socket),
-            unsent: Vec::new(),
-            sending: None,
-            stream: None,
-            responses: VecDeque::new(),
-            body: None,
-            reset: None,
-        }
+        Self::new(requests, tokio::spawn(connection), Some(socket))
     }
 
     /// A client for another stream of the same connection.
     pub(crate) fn sibling(&self) -> Self {
+        Self::new(self.requests.clone(), tokio::spawn(std::future::pending()), None)
+    }
+
+    fn new(
+        requests: SendRequest<Bytes>,
+        connection: JoinHandle<Result<(), h2::Error>>,
+        socket: Option<Socket>,
+    ) -> Self {
         Self {
-            requests: self.requests.clone(),
-            connection: tokio::spawn(std::future::pending()),
-            socket: None,
+            requests,
+            connection,
+            socket,
             unsent: Vec::new(),
             sending: None,
             stream: None,

@@ -95,3 +95,19 @@ pub(crate) fn not_run(test: &str, why: &str) {
             .expect("write");
     }
 }
+
+/// A gateway whose clients speak HTTP/2, in front of one engine.
+pub(crate) async fn h2_engine(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream) {
+    protocol::speak(protocol::Protocol::H2c);
+    one_engine(adjust).await
+}
+
+/// Another stream of `first`'s connection, opened.
+pub(crate) async fn sibling(first: &mut Client, upstream: &mut Upstream) -> (Client, Call) {
+    let mut client = first.sibling();
+    client.send(wire::Request::chat().bytes()).await;
+    let mut call = upstream.call().await;
+    call.open().await;
+    assert_eq!(client.head().await.status(), 200);
+    (client, call)
+}

@@ -14,6 +14,7 @@ mod marker;
 mod pingora_impl;
 mod stream;
 mod tally;
+mod write;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,7 +40,7 @@ const STREAMS_MAX: u32 = 128;
 
 /// Bytes of a stream that may wait in the connection, beside the exchange's own window: two writes, so that
 /// one can be sent while the next is made.
-const SEND_BUFFER: usize = 2 * stream::PIECE;
+const SEND_BUFFER: usize = 2 * write::PIECE;
 
 /// Bytes of a request body that a client may send before they are taken. They are taken at once, so this
 /// bounds the speed of an upload (256 KiB a round trip), not the memory for it.
@@ -92,7 +93,10 @@ pub(super) async fn serve<A>(
     let Ok(Ok(mut connection)) = opening.await else { return };
     let tally = Arc::new(Tally::default());
     let mut patience = edge.header_timeout;
-    let mut leaving = false;
+    let mut leaving = *shutdown.borrow();
+    if leaving {
+        connection.graceful_shutdown();
+    }
     loop {
         let quiet = if leaving { LAST_CALL } else { patience };
         let accepted = tokio::select! {
