@@ -103,12 +103,10 @@ async fn bad_heads_are_refused_in_our_own_form() {
         (many, 431, "invalid_request"),
         (wide, 431, "invalid_request"),
         (Request::bare("GET", "/").without("host").header("Host: a@b"), 400, "invalid_request"),
-        (Request::bare("GET", "/").header("Content-Length: x"), 400, "invalid_request"),
     ];
     let count = cases.len();
     for (request, status, code) in cases {
-        // Sent apart from the client's own reading of a length.
-        client.h2().begin_raw(&request).await;
+        client.send(request.bytes()).await;
         checks::rejected(&client.answer().await, status, code);
     }
     let lines = gateway.all_access(count).await;

@@ -43,8 +43,10 @@ pub(super) struct Conn {
     unread: BytesMut,
 }
 
-/// A write that waits for the client.
+/// A write or flush that waits for the client.
 struct Blocked {
+    /// A write waits, so a flush that has nothing to do says nothing: HTTP/2 asks for both in turn.
+    is_write: bool,
     since: Instant,
     acked: Option<u64>,
     progress: Instant,
@@ -85,10 +87,15 @@ impl Conn {
     }
 
     /// Passes a write's result through, and ends one that the client has let stall.
-    fn watch<T>(&mut self, poll: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn watch<T>(
+        &mut self,
+        is_write: bool,
+        poll: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         match poll {
             Poll::Ready(result) => {
-                if let Some(blocked) = self.blocked.take() {
+                if let Some(blocked) = self.blocked.take_if(|blocked| is_write || !blocked.is_write) {
                     self.client.add_blocked(blocked.since.elapsed());
                 }
                 if result.is_err() {
@@ -96,7 +103,7 @@ impl Conn {
                 }
                 Poll::Ready(result)
             }
-            Poll::Pending => match self.poll_stall(cx) {
+            Poll::Pending => match self.poll_stall(is_write, cx) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(cut) => {
                     if let Some(blocked) = self.blocked.take() {
@@ -109,16 +116,18 @@ impl Conn {
         }
     }
 
-    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
+    fn poll_stall(&mut self, is_write: bool, cx: &mut Context<'_>) -> Poll<Cut> {
         let limits = self.client.limits();
         let now = Instant::now();
         let acked = self.acked();
         let blocked = self.blocked.get_or_insert_with(|| Blocked {
+            is_write,
             since: now,
             acked,
             progress: now,
             timer: Box::pin(tokio::time::sleep_until(now.into())),
         });
+        blocked.is_write |= is_write;
         if acked > blocked.acked {
             blocked.acked = acked;
             blocked.progress = now;
@@ -179,7 +188,7 @@ impl AsyncWrite for Conn {
         self.fit();
         let write = Pin::new(&mut self.inner).poll_write(cx, buf);
         self.unflushed = true;
-        self.watch(write, cx)
+        self.watch(true, write, cx)
     }
 
     fn poll_write_vectored(
@@ -190,7 +199,7 @@ impl AsyncWrite for Conn {
         self.fit();
         let write = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
         self.unflushed = true;
-        self.watch(write, cx)
+        self.watch(true, write, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -200,7 +209,7 @@ impl AsyncWrite for Conn {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flush = Pin::new(&mut self.inner).poll_flush(cx);
         self.unflushed = !matches!(flush, Poll::Ready(Ok(())));
-        self.watch(flush, cx)
+        self.watch(false, flush, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -119,12 +119,6 @@ impl H2 {
         }
     }
 
-    /// Sends a head as the whole of a request, whatever it says of a body.
-    pub(crate) async fn begin_raw(&mut self, request: &super::wire::Request) {
-        let head = Head::take(&mut request.head()).expect("a whole head");
-        self.request(&head, true).await.expect("send");
-    }
-
     /// Ends the body with trailers.
     pub(crate) fn trailers(&mut self) {
         let trailers = http::HeaderMap::from_iter([("x-sum".parse().expect("a name"), 1.into())]);
