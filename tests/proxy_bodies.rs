@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use serde_json::json;
-use support::wait::{SOON, ms, silence, wait_until, within};
+use support::wait::{SOON, ms, silence, within};
 use support::wire::{ANSWER, CHAT, CHAT_PATH, MIB, Request, chat_of, event, json_answer};
 use support::{Client, End, Settings, as_is, checks, one_engine, relayed};
 
