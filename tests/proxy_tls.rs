@@ -4,10 +4,11 @@ mod support;
 
 use openssl::ssl::SslVersion;
 use serde_json::{Value, json};
+use support::frames;
 use support::gateway::{config_file, exit_code, output};
 use support::tls::{Offer, Pair, connect, h2_client};
 use support::wait::{SOON, within};
-use support::wire::{ANSWER, CHAT_PATH, DONE, Request, event, json_answer, whole_stream};
+use support::wire::{ANSWER, CHAT_PATH, DONE, MIB, Request, chunk, event, json_answer, whole_stream};
 use support::{Client, End, Gateway, Settings, Upstream, checks};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -141,6 +142,27 @@ async fn leaving_over_tls_stops_the_engine() {
         };
         checks::cancel(&gateway, &mut call, "stream").await;
         drop(kept);
+    }
+}
+
+/// A client that takes nothing is cut through TLS as well, whatever it speaks.
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_cut() {
+    let short = |settings: Settings| settings.set("stream.write_stall", "700ms");
+    for alpn in [&b"\x08http/1.1"[..], b"\x02h2"] {
+        let (gateway, mut upstream, ..) = secured(&[&["localhost"]], short).await;
+        let mut stream = connect(gateway.addr, Offer { alpn, ..Offer::default() }).await.unwrap();
+        if alpn.ends_with(b"h2") {
+            stream.write_all(&frames::chat_with_open_windows()).await.unwrap();
+        } else {
+            stream.write_all(&Request::chat().bytes()).await.unwrap();
+        }
+        let mut call = upstream.call().await;
+        call.open().await;
+        let (_, flood) = call.flood(chunk(event(&"x".repeat(10_000))), 64 * MIB);
+        assert!(within("the engine is left", 2 * SOON, flood).await.is_none());
+        assert_eq!(gateway.only_access().await["outcome"], "client_stalled");
+        checks::at_rest(&gateway).await;
     }
 }
 

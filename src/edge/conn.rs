@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use bytes::BytesMut;
 use pingora::protocols::l4::ext::set_snd_buf;
 use pingora::protocols::raw_connect::ProxyDigest;
+use pingora::protocols::tls::SslDigest;
 use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
     TimingDigest, UniqueID, UniqueIDType,
@@ -236,7 +237,11 @@ impl UniqueID for Conn {
     }
 }
 
-impl Ssl for Conn {}
+impl Ssl for Conn {
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.inner.get_ssl_digest()
+    }
+}
 
 impl Peek for Conn {}
 

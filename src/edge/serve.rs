@@ -54,12 +54,14 @@ where
     Arc::new(move |proxy: Arc<HttpProxy<SV, C>>, stream: Stream, shutdown: &ShutdownWatch| {
         let (edge, below, shutdown) = (Arc::clone(&edge), below.clone(), shutdown.clone());
         Box::pin(async move {
-            let conn = Conn::new(stream);
             match below {
-                Below::Plain => edge.serve(&proxy, Box::new(conn), shutdown, edge.header_timeout).await,
+                Below::Plain => {
+                    let conn = Box::new(Conn::new(stream));
+                    edge.serve(&proxy, conn, shutdown, edge.header_timeout).await;
+                }
                 // Their futures are larger; a plain connection does not carry them.
-                Below::PlainH2 => Box::pin(edge.plain_h2(&proxy, conn, shutdown)).await,
-                Below::Tls(tls) => Box::pin(edge.tls(&proxy, &tls, conn, shutdown)).await,
+                Below::PlainH2 => Box::pin(edge.plain_h2(&proxy, Conn::new(stream), shutdown)).await,
+                Below::Tls(tls) => Box::pin(edge.tls(&proxy, &tls, stream, shutdown)).await,
             }
             None
         })
@@ -84,20 +86,22 @@ impl Edge {
         }
     }
 
-    async fn tls<A>(&self, app: &Arc<A>, tls: &Tls, conn: Conn, mut shutdown: ShutdownWatch)
+    async fn tls<A>(&self, app: &Arc<A>, tls: &Tls, stream: Stream, mut shutdown: ShutdownWatch)
     where
         A: HttpServerApp + Send + Sync + 'static,
     {
-        let client = Arc::clone(conn.client());
         let stream = tokio::select! {
-            stream = tokio::time::timeout(self.header_timeout, tls.accept(conn)) => stream,
+            stream = tokio::time::timeout(self.header_timeout, tls.accept(stream)) => stream,
             () = preface::last_call(&mut shutdown) => return,
         };
         let Ok(Some(stream)) = stream else { return };
-        if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
-            h2::serve(self, app, Box::new(stream), &client, shutdown).await;
+        let is_h2 = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
+        let conn = Box::new(Conn::new(Box::new(stream)));
+        if is_h2 {
+            let client = Arc::clone(conn.client());
+            h2::serve(self, app, conn, &client, shutdown).await;
         } else {
-            self.serve(app, Box::new(stream), shutdown, self.header_timeout).await;
+            self.serve(app, conn, shutdown, self.header_timeout).await;
         }
     }
 

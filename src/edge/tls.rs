@@ -1,7 +1,7 @@
 //! TLS toward clients: certificates from files, HTTP/2 or HTTP/1.1 by ALPN.
 //!
-//! The handshake is made here and not in Pingora's listener, which gives one a fixed minute. It runs
-//! over our `Conn`, so a blocked write of a TLS connection is watched like any other.
+//! The handshake is made here and not in Pingora's listener, which gives one a fixed minute. Our `Conn`
+//! comes on top, so that it sees the bytes of HTTP whatever is below it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use pingora::protocols::tls::SslStream;
 use pingora::protocols::tls::server::handshake;
+use pingora::protocols::{Stream, l4};
 use pingora::tls::error::ErrorStack;
 use pingora::tls::pkey::{PKey, Private};
 use pingora::tls::ssl::{
@@ -17,7 +18,6 @@ use pingora::tls::ssl::{
 };
 use pingora::tls::x509::X509;
 
-use super::conn::Conn;
 use crate::config::Certificate;
 
 /// What we speak, the best first, in ALPN's form (RFC 7301, 3.1). A client that names neither gets HTTP/1.1.
@@ -94,8 +94,10 @@ impl Tls {
     }
 
     /// Makes the handshake. `None` when it fails, which is the client's affair.
-    pub(super) async fn accept(&self, conn: Conn) -> Option<SslStream<Conn>> {
-        handshake(&self.0, conn).await.inspect_err(|error| log::debug!("TLS handshake: {error}")).ok()
+    pub(super) async fn accept(&self, stream: Stream) -> Option<SslStream<l4::stream::Stream>> {
+        // What Pingora has accepted on a listener without TLS is nothing else.
+        let socket = stream.into_any().downcast::<l4::stream::Stream>().ok()?;
+        handshake(&self.0, *socket).await.inspect_err(|error| log::debug!("TLS handshake: {error}")).ok()
     }
 }
 

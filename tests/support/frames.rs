@@ -6,6 +6,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::wait::{SOON, within};
+use super::wire::{CHAT, CHAT_PATH};
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -77,6 +80,20 @@ pub(crate) fn request(method: &str, path: &str) -> Vec<u8> {
         .concat()
 }
 
+/// All that a client sends for one stream whose windows are as large as windows can be.
+pub(crate) fn chat_with_open_windows() -> Vec<u8> {
+    let most = i32::MAX as u32;
+    let head = [request("POST", CHAT_PATH), literal("content-type", "application/json")].concat();
+    [
+        PREFACE.to_vec(),
+        frame(SETTINGS, 0, 0, &setting(4, most)),
+        frame(WINDOW_UPDATE, 0, 0, &(most - 65_535).to_be_bytes()),
+        frame(HEADERS, END_HEADERS, 1, &head),
+        frame(DATA, END_STREAM, 1, CHAT.as_bytes()),
+    ]
+    .concat()
+}
+
 /// A connection that speaks frames.
 #[derive(Debug)]
 pub(crate) struct Raw(TcpStream);
@@ -85,7 +102,7 @@ impl Raw {
     /// Connects and sends the preface with these settings.
     pub(crate) async fn connect(addr: SocketAddr, settings: &[u8]) -> Self {
         let mut raw = Self(within("connect", SOON, TcpStream::connect(addr)).await.expect("connect"));
-        raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("send");
+        raw.send(PREFACE).await.expect("send");
         raw.send(&frame(SETTINGS, 0, 0, settings)).await.expect("send");
         raw
     }
