@@ -5,7 +5,6 @@
 
 use std::error::Error;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use env_logger::Target;
 
 use crate::config::{self, Action, Config, Environment, Loaded, LogFormat, Problems};
 use crate::outlet::Outlet;
-use crate::server::{self, Listening};
+use crate::server::{self, Listening, StartError};
 use crate::sim;
 
 const EX_USAGE: u8 = 64;
@@ -74,6 +73,13 @@ impl Failed {
     }
 }
 
+impl From<StartError> for Failed {
+    fn from(error: StartError) -> Self {
+        let Self(code, text) = Self::start(&error);
+        Self(if error.is_configuration() { EX_USAGE } else { code }, text)
+    }
+}
+
 impl From<Problems> for Failed {
     fn from(problems: Problems) -> Self {
         Self(if problems.is_unreadable() { EX_TEMPFAIL } else { EX_USAGE }, problems.to_string())
@@ -122,8 +128,7 @@ fn serve(loaded: Loaded) -> Result<(), Failed> {
         log::warn!("{warning}");
     }
     let example = example(&loaded.config);
-    server::run(loaded.config, |listening| announce(listening, example.as_deref()))
-        .map_err(|error| Failed::start(&error))
+    server::run(loaded.config, |listening| announce(listening, example.as_deref())).map_err(Failed::from)
 }
 
 /// Says where the gateway listens. Tools read these lines: see docs/operations.md.
@@ -133,11 +138,11 @@ fn announce(listening: &Listening, example: Option<&str>) {
         .iter()
         .map(|(name, addr)| format!("simulated engine {name} on http://{addr}"))
         .collect();
-    lines.extend(listening.clients.iter().map(|addr| format!("streamgate listening on http://{addr}")));
+    lines.extend(listening.clients.iter().map(|url| format!("streamgate listening on {url}")));
     lines.push(format!("streamgate admin on http://{}", listening.admin));
-    if let (Some(model), Some(addr)) = (example, listening.clients.first()) {
+    if let (Some(model), Some(url)) = (example, listening.clients.first()) {
         lines.push("try it:".into());
-        lines.push(curl(*addr, model));
+        lines.push(curl(url, model));
     }
     lines.push("ready".into());
     if say(&lines.join("\n")).is_err() {
@@ -145,9 +150,9 @@ fn announce(listening: &Listening, example: Option<&str>) {
     }
 }
 
-fn curl(addr: SocketAddr, model: &str) -> String {
+fn curl(url: &str, model: &str) -> String {
     format!(
-        "  curl -N http://{addr}/v1/chat/completions -H 'content-type: application/json' \\\n    -d '{{\"model\": \"{model}\", \"stream\": true, \"messages\": [{{\"role\": \"user\", \"content\": \"hi\"}}]}}'"
+        "  curl -N {url}/v1/chat/completions -H 'content-type: application/json' \\\n    -d '{{\"model\": \"{model}\", \"stream\": true, \"messages\": [{{\"role\": \"user\", \"content\": \"hi\"}}]}}'"
     )
 }
 
@@ -160,6 +165,7 @@ fn example(config: &Config) -> Option<String> {
 
 fn check(path: &Path) -> Result<(), Failed> {
     let loaded = config::load(path, &Environment::detect())?;
+    server::below(&loaded.config.server.listen)?;
     let mut lines: Vec<String> =
         loaded.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
     if !loaded.inactive.is_empty() {

@@ -19,13 +19,13 @@ use pingora::services::Service as _;
 use pingora::services::listening::Service;
 use pingora_proxy::ProxyServiceBuilder;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::access_log::AccessLog;
 use crate::admin::Admin;
-use crate::config::{AccessTarget, Config, Server};
+use crate::config::{AccessTarget, Config, Listen, Server, Transport};
 use crate::drain::Drain;
-use crate::edge::{self, Bound, Connections, Edge, Limits};
+use crate::edge::{self, Below, Bound, Connections, Edge, Limits, Tls, TlsError};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::proxy::{Gateway, Shared};
@@ -47,6 +47,9 @@ const PARTING_WORD: Duration = Duration::from_millis(100);
 /// Pingora's read buffer of a client connection: none, since heads are read into a buffer of the thread
 /// and bodies into one of the exchange.
 const READ_BUFFER: usize = 0;
+
+/// The same under TLS, whose library reads a record in two small pieces.
+const TLS_READ_BUFFER: usize = 4096;
 
 /// A vanished client (no FIN) is noticed after a minute of silence and three unanswered probes.
 const KEEPALIVE: TcpKeepalive = TcpKeepalive {
@@ -77,6 +80,17 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// A listener's certificates cannot be used.
+    #[error("server.listen[{listener}].tls.certificates[{certificate}]")]
+    Tls {
+        /// Index of the listener.
+        listener: usize,
+        /// Index of the certificate.
+        certificate: usize,
+        /// Why.
+        #[source]
+        source: TlsError,
+    },
     /// A backend's host name has no address.
     #[error("the backend host {host:?} cannot be resolved")]
     Resolve {
@@ -100,11 +114,18 @@ pub enum StartError {
     Setup(String),
 }
 
+impl StartError {
+    /// Whether the configuration is wrong, rather than the moment.
+    pub fn is_configuration(&self) -> bool {
+        matches!(self, Self::Tls { source, .. } if !matches!(source, TlsError::Unreadable { .. }))
+    }
+}
+
 /// What a started gateway tells its starter.
 #[derive(Debug, Clone)]
 pub struct Listening {
-    /// Client listeners, in the order of the file.
-    pub clients: Vec<SocketAddr>,
+    /// URLs of the client listeners, in the order of the file.
+    pub clients: Vec<String>,
     /// The admin listener.
     pub admin: SocketAddr,
     /// Simulated engines: name and address.
@@ -146,9 +167,13 @@ fn raise_descriptor_limit(connections_max: Option<usize>) {
 async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Result<Arc<Shared>, StartError> {
     let signals = signals::Ending::new().map_err(|error| StartError::Setup(error.to_string()))?;
     let engines = start_engines(&mut config).await?;
-    let clients = bind(&config.server.listen, "server.listen")?;
+    let below = below(&config.server.listen)?;
+    let addrs: Vec<SocketAddr> = config.server.listen.iter().map(|listen| listen.address).collect();
+    let clients = bind(&addrs, "server.listen")?;
     let admin = bind(std::slice::from_ref(&config.server.admin), "server.admin.listen")?;
-    let listening = Listening { clients: clients.addrs.clone(), admin: admin.addrs[0], engines };
+    let urls =
+        config.server.listen.iter().zip(&clients.addrs).map(|(listen, addr)| url(listen, *addr)).collect();
+    let listening = Listening { clients: urls, admin: admin.addrs[0], engines };
     let access = AccessLog::open(&config.log.access, config.log.format)
         .map_err(|source| StartError::AccessLog { target: config.log.access.clone(), source })?;
     let snapshot = Snapshot::first(config, resolve)?;
@@ -167,7 +192,7 @@ async fn serve(mut config: Config, on_listening: impl FnOnce(&Listening)) -> Res
     let (stop_admin, admin_stopped) = watch::channel(false);
     let (stop_clients, clients_stopped) = watch::channel(false);
     let _admin = start_admin(&shared, admin, admin_stopped);
-    let clients = start_clients(&shared, &server, clients, clients_stopped);
+    let clients = start_clients(&shared, &server, &clients, below, &clients_stopped);
     on_listening(&listening);
     drain(&shared, &server, signals, &stop_clients, clients).await;
     stop_admin.send_replace(true);
@@ -201,16 +226,42 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, StartError> {
     addrs.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }
 
+/// Reads the certificates of the listeners.
+///
+/// # Errors
+/// The first one that cannot be used.
+pub fn below(listen: &[Listen]) -> Result<Vec<Below>, StartError> {
+    let below = listen.iter().enumerate().map(|(listener, listen)| match &listen.transport {
+        Transport::Plain => Ok(Below::Plain),
+        Transport::PlainH2 => Ok(Below::PlainH2),
+        Transport::Tls(certificates) => Tls::load(certificates)
+            .map(Below::Tls)
+            .map_err(|(certificate, source)| StartError::Tls { listener, certificate, source }),
+    });
+    below.collect()
+}
+
+fn url(listen: &Listen, addr: SocketAddr) -> String {
+    let scheme = if matches!(listen.transport, Transport::Tls(_)) { "https" } else { "http" };
+    format!("{scheme}://{addr}")
+}
+
+/// One Pingora service a listener, as each has its own way below HTTP; they share the pool of backends.
 fn start_clients(
     shared: &Arc<Shared>,
     server: &Server,
-    bound: Bound,
-    stopped: watch::Receiver<bool>,
+    bound: &Bound,
+    below: Vec<Below>,
+    stopped: &watch::Receiver<bool>,
 ) -> JoinHandle<()> {
     let conf = ServerConf { max_retries: ATTEMPTS_CEILING, threads: server.threads, ..ServerConf::default() };
-    let mut server_options = HttpServerOptions::default();
-    server_options.force_custom = true;
-    let on_connection = edge::on_connection(Edge {
+    let conf = Arc::new(conf);
+    let snapshot = shared.snapshot.load();
+    let backends = snapshot.clusters.iter().flat_map(|cluster| &cluster.backends);
+    let throwaway = Throwaway::new(server.pool_max_idle);
+    let connector =
+        Connector::new(throwaway.options.clone(), backends.filter_map(|backend| backend.tls.as_deref()));
+    let edge = Arc::new(Edge {
         limits: Limits {
             uri_bytes: server.request.uri_bytes,
             header_bytes: server.request.header_bytes,
@@ -221,26 +272,27 @@ fn start_clients(
         connections: Arc::clone(&shared.connections),
         witness: Box::new(Arc::clone(shared)),
     });
-    let snapshot = shared.snapshot.load();
-    let backends = snapshot.clusters.iter().flat_map(|cluster| &cluster.backends);
-    let throwaway = Throwaway::new(server.pool_max_idle);
-    let connector =
-        Connector::new(throwaway.options.clone(), backends.filter_map(|backend| backend.tls.as_deref()));
-    let mut service = ProxyServiceBuilder::new(&Arc::new(conf), Gateway::new(Arc::clone(shared)))
-        .name("clients")
-        .custom(connector, on_connection)
-        .client_options(throwaway.options)
-        .server_options(server_options)
-        .build();
-    for addr in &bound.addrs {
+    let mut services = JoinSet::new();
+    for (addr, below) in bound.addrs.iter().zip(below) {
+        let mut options = HttpServerOptions::default();
+        options.force_custom = true;
         let mut sockets = TcpSocketOptions::default();
         sockets.tcp_keepalive = Some(KEEPALIVE);
+        let read = if matches!(below, Below::Tls(_)) { TLS_READ_BUFFER } else { READ_BUFFER };
         let listener = ListenerConfig::tcp(addr.to_string())
             .tcp_socket_options(sockets)
-            .l4_buffer(L4BufferSettings::default().read(READ_BUFFER));
+            .l4_buffer(L4BufferSettings::default().read(read));
+        let mut service = ProxyServiceBuilder::new(&conf, Gateway::new(Arc::clone(shared)))
+            .name("clients")
+            .custom(connector.clone(), edge::on_connection(Arc::clone(&edge), below))
+            .client_options(throwaway.options.clone())
+            .server_options(options)
+            .build();
         service.add_listener(listener);
+        let (fds, stopped) = (Arc::clone(&bound.fds), stopped.clone());
+        services.spawn(async move { service.start_service(Some(fds), stopped, 1).await });
     }
-    tokio::spawn(async move { service.start_service(Some(bound.fds), stopped, 1).await })
+    tokio::spawn(async move { drop(services.join_all().await) })
 }
 
 fn start_admin(shared: &Arc<Shared>, bound: Bound, stopped: watch::Receiver<bool>) -> JoinHandle<()> {

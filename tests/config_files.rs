@@ -83,7 +83,8 @@ fn values_of_the_environment_are_read_as_what_the_setting_is() {
     let config =
         loaded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/environment.yaml")).config;
     assert_eq!((config.server.threads, config.server.request.body_bytes), (2, 2 << 20));
-    assert_eq!(config.server.listen, ["127.0.0.1:0".parse().unwrap()]);
+    let addresses: Vec<_> = config.server.listen.iter().map(|listen| listen.address).collect();
+    assert_eq!(addresses, ["127.0.0.1:0".parse().unwrap()]);
     let route = &config.routes[0];
     assert_eq!((route.stream.heartbeat, route.stream.window), (None, 128 << 10));
     assert_eq!((route.timeouts.idle, route.streaming), (Duration::from_secs(7), Streaming::Required));

@@ -126,3 +126,13 @@ async fn b3_a_call_that_does_not_stream_moves_as_well() {
     assert_eq!(row.engines[0].count("failed").await, moved as u64);
     row.settled(EXCHANGES).await;
 }
+
+over_h2! {
+    b1_a_crashed_engine_costs_no_request,
+    b1_two_attempts_are_all,
+    b2_a_swallowed_connect_costs_time_only,
+    b3_a_cut_before_the_first_event_costs_no_request,
+    b3b_a_large_body_is_sent_again,
+    b3_without_another_node_a_cut_is_502,
+    b3_a_call_that_does_not_stream_moves_as_well,
+}

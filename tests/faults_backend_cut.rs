@@ -92,3 +92,10 @@ async fn b6_bytes_behind_an_answer_pollute_nobody() {
         row.settled(10).await;
     }
 }
+
+over_h2! {
+    b4_a_reset_within_a_stream_is_told,
+    b5_a_fin_within_a_stream_is_told,
+    b5_a_short_answer_stays_short,
+    b6_bytes_behind_an_answer_pollute_nobody,
+}

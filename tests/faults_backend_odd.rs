@@ -143,3 +143,13 @@ async fn b14_an_event_of_100_megabytes_flows_through() {
     assert_eq!(lines[1]["bytes"], read, "{}", lines[1]);
     row.settled(2).await;
 }
+
+over_h2! {
+    b11_garbage_is_502,
+    b11_another_protocol_is_502,
+    b12_answers_that_are_none_are_502,
+    b12_a_few_interim_answers_are_passed_over,
+    b13_a_huge_head_is_refused_in_bounded_memory,
+    b13_a_head_of_many_lines_is_refused,
+    b14_an_event_of_100_megabytes_flows_through,
+}

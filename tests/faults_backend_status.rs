@@ -110,3 +110,11 @@ async fn b27_an_answer_before_the_body_is_read_passes() {
     assert!(row.engines[0].connections().await >= 10, "its connection is never used again");
     row.settled(10).await;
 }
+
+over_h2! {
+    b15_a_500_passes_and_does_not_move,
+    b16_an_overloaded_node_costs_no_request,
+    b16_when_all_are_overloaded_the_last_answer_passes,
+    b25_a_close_of_an_idle_connection_costs_no_request,
+    b27_an_answer_before_the_body_is_read_passes,
+}

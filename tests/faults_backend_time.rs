@@ -100,3 +100,12 @@ async fn b10_a_head_that_trickles_is_given_up() {
     times_out("head_trickle", &Request::chat(), "first_event_timeout", "first_event").await;
     times_out("head_trickle", &Request::unary(), "unary_timeout", "unary").await;
 }
+
+over_h2! {
+    b7_silence_before_the_answer_is_504,
+    b7_comments_alone_are_silence,
+    b8_silence_within_a_stream_is_told,
+    b9_an_endless_stream_ends_at_the_total_timeout,
+    b9_an_answer_that_stops_half_way_is_broken_off,
+    b10_a_head_that_trickles_is_given_up,
+}

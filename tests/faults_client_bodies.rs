@@ -169,3 +169,11 @@ async fn c14_a_relayed_4xx_keeps_the_connections() {
     assert_eq!(row.engines[0].connections().await, 1, "one connection served all");
     row.settled(10).await;
 }
+
+over_h2! {
+    c10_a_length_over_the_limit_is_refused_by_the_head,
+    c10_a_chunked_body_is_refused_at_the_limit,
+    c13_an_expected_100_comes_before_the_body,
+    c13_an_odd_expectation_is_417,
+    c14_a_relayed_4xx_keeps_the_connections,
+}

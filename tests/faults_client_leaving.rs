@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use support::wire::{CHAT_PATH, Request, chat_of};
 use support::{Client, Leave, Row, Settings, Told, checks};
 
-const LEAVING: [Leave; 2] = [Leave::Fin, Leave::Reset];
 const CLIENTS: usize = 10;
 
 /// No timer of the gateway may be what frees the engine.
@@ -65,7 +64,7 @@ async fn cancelled(row: Row, phase: &str, status: u16) {
 #[tokio::test]
 async fn c1_leaving_before_the_head_is_whole_is_no_exchange() {
     let half = b"POST /v1/chat/completions HTTP/1.1\r\nHost: gateway.test\r\nContent-Le";
-    for how in LEAVING {
+    for how in Leave::ways() {
         for bytes in [&b""[..], &half[..]] {
             let row = Row::start(2, patient).await;
             leave(clients(&row, bytes).await, how);
@@ -79,7 +78,7 @@ async fn c1_leaving_before_the_head_is_whole_is_no_exchange() {
 /// P4: gone with half of the body sent.
 #[tokio::test]
 async fn c1_leaving_during_the_upload() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         let row = Row::start(2, patient).await;
         let request = Request::post(CHAT_PATH, chat_of(100_000)).bytes();
         let clients = clients(&row, &request[..50_000]).await;
@@ -97,7 +96,7 @@ async fn c1_leaving_during_the_upload() {
 /// P7: gone during a silent prefill, for a stream whose head is held and for a whole answer.
 #[tokio::test]
 async fn c1_leaving_during_the_prefill() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         for (request, phase) in [(Request::chat(), "first_event"), (Request::unary(), "unary")] {
             let row = Row::start(2, patient).await;
             let request = request.header("x-sim-first-event: 60s").bytes();
@@ -115,7 +114,7 @@ async fn c1_leaving_during_the_prefill() {
 /// P8: gone after some tokens, with the next ones on their way.
 #[tokio::test]
 async fn c1_leaving_during_the_stream() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         let row = Row::start(2, patient).await;
         let request = Request::chat().header("x-sim-tokens: 100000").header("x-sim-inter-token: 5ms").bytes();
         let mut clients = clients(&row, &request).await;
@@ -131,7 +130,7 @@ async fn c1_leaving_during_the_stream() {
 /// P9: gone with the last token read, but before the end of the stream.
 #[tokio::test]
 async fn c1_leaving_after_the_last_token() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         let row = Row::start(2, patient).await;
         let stall = format!("x-sim-fault: stall_at={}", support::engine::TOKENS);
         let mut clients = clients(&row, &Request::chat().header(&stall).bytes()).await;
@@ -150,7 +149,7 @@ async fn c1_leaving_after_the_last_token() {
 /// P9: who leaves behind the whole answer has had it; that is no cancel.
 #[tokio::test]
 async fn c1_leaving_after_the_end_is_no_cancel() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         let row = Row::start(2, patient).await;
         let mut clients = clients(&row, &Request::chat().bytes()).await;
         for client in &mut clients {
@@ -162,4 +161,12 @@ async fn c1_leaving_after_the_end_is_no_cancel() {
         checks::at_rest(&row.gateway).await;
         row.settled(CLIENTS).await;
     }
+}
+
+over_h2! {
+    c1_leaving_during_the_upload,
+    c1_leaving_during_the_prefill,
+    c1_leaving_during_the_stream,
+    c1_leaving_after_the_last_token,
+    c1_leaving_after_the_end_is_no_cancel,
 }

@@ -87,12 +87,12 @@ async fn c4_a_client_below_the_least_rate_is_cut() {
 #[tokio::test]
 async fn c6_a_body_that_trickles_is_408() {
     let row = Row::start(2, |settings| settings.set("server.request.body_timeout", "500ms")).await;
-    let addr = row.gateway.addr;
+    let dialer = row.gateway.dialer();
     let clients: Vec<_> = (0..5)
         .map(|_| {
             tokio::spawn(async move {
                 let request = Request::post(CHAT_PATH, chat_of(1000));
-                let mut client = Client::connect(addr).await;
+                let mut client = dialer.client().await;
                 client.send(request.head()).await;
                 for byte in &request.framed_body()[..7] {
                     // The gateway may have closed.
@@ -110,4 +110,9 @@ async fn c6_a_body_that_trickles_is_408() {
     row.told("timeout", 5, fields).await;
     row.nobody_asked().await;
     row.settled(5).await;
+}
+
+over_h2! {
+    c4_a_sipping_client_holds_back_its_engine_only,
+    c6_a_body_that_trickles_is_408,
 }

@@ -244,3 +244,13 @@ async fn a_large_whole_answer_is_bounded_as_well() {
     assert_eq!(client.body().len(), total);
     flood.await.unwrap().expect("the engine is not left").keep();
 }
+
+over_h2! {
+    a_firehose_blocks_until_the_client_reads,
+    many_stalled_streams_are_bounded_and_hurt_nobody,
+    a_client_that_takes_nothing_is_cut,
+    a_slow_but_steady_reader_is_not_cut,
+    the_total_timeout_holds_while_a_write_is_blocked,
+    a_reset_while_a_write_is_blocked_frees_the_engine,
+    a_large_whole_answer_is_bounded_as_well,
+}

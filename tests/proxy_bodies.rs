@@ -39,12 +39,12 @@ async fn parallel_uploads_are_bounded() {
         one_engine(|settings| settings.set("server.request.buffered_bytes", "400MiB")).await;
     let before = gateway.rss_kb();
     let body = Arc::new(Request::post(CHAT_PATH, chat_of(20 * MIB)).bytes());
-    let addr = gateway.addr;
+    let dialer = gateway.dialer();
     let clients: Vec<_> = (0..10)
         .map(|_| {
             let body = Arc::clone(&body);
             tokio::spawn(async move {
-                let mut client = Client::connect(addr).await;
+                let mut client = dialer.client().await;
                 client.send(body.as_slice()).await;
                 checks::streamed(&mut client, "ok").await;
             })
@@ -246,4 +246,15 @@ async fn bodies_beyond_the_ledger_are_503() {
     assert_eq!(first.answer().await.status(), 200);
     checks::at_rest(&gateway).await;
     relayed(&gateway, &mut upstream, &Request::post(CHAT_PATH, &big)).await;
+}
+
+over_h2! {
+    bodies_of_any_size_arrive_identical,
+    a_body_over_the_limit_is_413,
+    a_body_at_the_limit_passes,
+    an_odd_but_legal_body_is_byte_identical,
+    an_alias_is_patched_in_place,
+    a_body_that_is_not_json_passes,
+    a_slow_body_is_408,
+    bodies_beyond_the_ledger_are_503,
 }

@@ -9,8 +9,6 @@ use support::wait::{ms, silence};
 use support::wire::{ANSWER, CHAT, CHAT_PATH, DONE, Request, chunk, event, json_answer};
 use support::{End, Gateway, Gone, Leave, Settings, checks, one_engine, streaming, two_engines};
 
-const LEAVING: [Leave; 2] = [Leave::Fin, Leave::Reset];
-
 /// No timer of the gateway may be what stops the engine.
 fn patient(settings: Settings) -> Settings {
     ["connect", "first_event", "unary", "idle"]
@@ -29,7 +27,7 @@ async fn leaving_during_the_prefill_stops_the_engine() {
         (Request::post("/v1/completions", completion), "first_event"),
         (Request::post("/v1/embeddings", embedding), "unary"),
     ];
-    for how in LEAVING {
+    for how in Leave::ways() {
         for (request, phase) in &requests {
             let (gateway, mut one, mut two) = two_engines(patient).await;
             let client = gateway.send(request).await;
@@ -49,7 +47,7 @@ async fn leaving_during_the_prefill_stops_the_engine() {
 /// Gone while the engine's 200 is held for its first event.
 #[tokio::test]
 async fn leaving_while_the_head_is_held_stops_the_engine() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         let hold = |settings: Settings| patient(settings).set("stream.hold_headers", "20s");
         let (gateway, mut upstream) = one_engine(hold).await;
         let client = gateway.send(&Request::chat()).await;
@@ -65,7 +63,7 @@ async fn leaving_while_the_head_is_held_stops_the_engine() {
 /// Gone during the upload: no engine is ever asked.
 #[tokio::test]
 async fn leaving_during_the_upload_asks_no_engine() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         let (gateway, upstream) = one_engine(patient).await;
         let request = Request::post(CHAT_PATH, "x".repeat(100_000));
         let mut client = gateway.client().await;
@@ -83,7 +81,7 @@ async fn leaving_during_the_upload_asks_no_engine() {
 /// Gone while the connect is unanswered: not at the connect timeout, but at once.
 #[tokio::test]
 async fn leaving_during_the_connect_ends_it() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         let blackhole = Blackhole::start().await;
         let gateway = Gateway::start(patient(Settings::new(&[blackhole.addr()]))).await;
         let client = gateway.send(&Request::chat()).await;
@@ -96,7 +94,7 @@ async fn leaving_during_the_connect_ends_it() {
 /// H11: gone between two events, and inside one.
 #[tokio::test]
 async fn leaving_during_the_stream_stops_the_engine() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         for partial in ["", "data: {\"half"] {
             let (gateway, mut upstream) = one_engine(patient).await;
             let fds = gateway.fd_count();
@@ -116,7 +114,7 @@ async fn leaving_during_the_stream_stops_the_engine() {
 /// Gone during a whole answer that has begun.
 #[tokio::test]
 async fn leaving_during_a_whole_answer_stops_the_engine() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         let (gateway, mut upstream) = one_engine(patient).await;
         let mut client = gateway.send(&Request::unary()).await;
         let mut call = upstream.call().await;
@@ -131,7 +129,7 @@ async fn leaving_during_a_whole_answer_stops_the_engine() {
 /// Gone while the engine writes as fast as it can: the failed write stops it.
 #[tokio::test]
 async fn a_failed_write_stops_the_engine() {
-    for how in LEAVING {
+    for how in Leave::ways() {
         let (gateway, mut upstream) = one_engine(patient).await;
         let (mut client, call) = streaming(&gateway, &mut upstream, &["1"]).await;
         let (_, flood) = call.flood(chunk(event(&"x".repeat(1000))), usize::MAX / 2);
@@ -228,7 +226,7 @@ async fn leaving_again_and_again_leaves_nothing_behind() {
         call.chunk(event("2")).await;
         call.chunk(event("3")).await;
         client.until_len(3 * event("1").len()).await;
-        client.leave(LEAVING[round % 2]);
+        client.leave([Leave::Fin, Leave::Reset][round % 2]);
         call.gone().await;
     }
     gateway.wait_metric("cancels_total", &[("phase", "stream")], rounds as f64).await;
@@ -269,4 +267,18 @@ async fn a_cancel_is_told_in_the_access_line() {
     for (name, value) in wanted.as_object().unwrap() {
         assert_eq!(&line[name], value, "{name}: {line}");
     }
+}
+
+over_h2! {
+    leaving_during_the_prefill_stops_the_engine,
+    leaving_while_the_head_is_held_stops_the_engine,
+    leaving_during_the_upload_asks_no_engine,
+    leaving_during_the_connect_ends_it,
+    leaving_during_the_stream_stops_the_engine,
+    leaving_during_a_whole_answer_stops_the_engine,
+    a_failed_write_stops_the_engine,
+    a_second_exchange_on_a_connection_is_cancelled_as_well,
+    leaving_again_and_again_leaves_nothing_behind,
+    the_engine_sees_a_fin,
+    a_cancel_is_told_in_the_access_line,
 }

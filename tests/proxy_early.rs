@@ -92,7 +92,7 @@ async fn an_unanswered_connect_after_an_early_head_becomes_an_error_event() {
 
 #[tokio::test]
 async fn leaving_after_an_early_head_stops_the_engine() {
-    for how in [Leave::Fin, Leave::Reset] {
+    for how in Leave::ways() {
         let (gateway, mut upstream) = one_engine(early).await;
         let (client, mut call) = committed(&gateway, &mut upstream).await;
         client.leave(how);
@@ -108,4 +108,13 @@ async fn a_whole_answer_gets_no_early_head() {
     let mut call = upstream.call().await;
     checks::rejected(&client.answer().await, 504, "unary_timeout");
     call.gone().await;
+}
+
+over_h2! {
+    a_silent_engine_is_bridged_by_an_early_head,
+    an_error_status_after_an_early_head_becomes_an_error_event,
+    a_reset_after_an_early_head_becomes_an_error_event,
+    an_unanswered_connect_after_an_early_head_becomes_an_error_event,
+    leaving_after_an_early_head_stops_the_engine,
+    a_whole_answer_gets_no_early_head,
 }

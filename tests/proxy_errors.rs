@@ -191,3 +191,18 @@ async fn bytes_after_the_body_do_not_reach_the_next_exchange() {
     next.answer(json_answer(ANSWER)).await;
     checks::same(&client.answer().await.body, ANSWER.as_bytes());
 }
+
+over_h2! {
+    a_silent_engine_is_given_up_at_first_event,
+    a_silent_engine_is_given_up_at_unary,
+    comments_do_not_stop_the_first_event_timeout,
+    an_error_status_is_not_wrapped,
+    a_relayed_500_is_counted_as_the_engines_error,
+    a_refused_connect_is_502,
+    a_swallowed_connect_is_504,
+    an_answer_that_is_not_http_is_502,
+    an_unasked_101_is_502,
+    interim_answers_are_passed_over,
+    a_close_before_the_answer_is_502,
+    bytes_after_the_body_do_not_reach_the_next_exchange,
+}

@@ -154,3 +154,14 @@ async fn big_events_flow_while_they_are_written() {
         assert_eq!(gateway.only_access().await["events"], 3);
     }
 }
+
+over_h2! {
+    crlf_events_survive_every_cut,
+    every_line_end_survives_single_bytes,
+    an_event_is_whole_at_the_cr_of_its_blank_line,
+    a_cut_inside_a_character_changes_nothing,
+    invalid_utf8_passes,
+    comments_and_fields_pass_at_once,
+    a_multi_line_event_is_one_event,
+    big_events_flow_while_they_are_written,
+}

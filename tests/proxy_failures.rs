@@ -190,3 +190,18 @@ async fn a_missing_end_marker_is_not_invented() {
     checks::same(client.body(), [&delivered(), FINISH].concat().as_bytes());
     assert_eq!(gateway.only_access().await["outcome"], "completed");
 }
+
+over_h2! {
+    a_fin_inside_a_chunk_becomes_an_error_event,
+    a_reset_inside_a_chunk_becomes_an_error_event,
+    a_fin_between_events_becomes_an_error_event,
+    a_short_body_stays_short,
+    a_cut_inside_a_large_event_breaks_the_framing,
+    failure_end_abort_breaks_the_framing_after_the_error_event,
+    a_committed_stream_without_events_ends_in_an_error_event,
+    an_idle_stream_ends_in_an_error_event,
+    an_idle_timeout_drops_the_partial_event,
+    an_endless_stream_ends_at_the_total_timeout,
+    an_error_object_in_a_stream_passes_and_is_counted,
+    a_missing_end_marker_is_not_invented,
+}

@@ -203,3 +203,12 @@ async fn a_long_target_is_relayed_whole_or_414() {
     upstream.assert_not_asked();
     assert!(gateway.all_access(5).await.iter().all(|line| line["attempts"].as_u64() <= Some(1)));
 }
+
+over_h2! {
+    credentials_stop_when_the_file_says_so,
+    every_exchange_has_one_request_id,
+    the_target_keeps_its_query_and_gets_the_prefix,
+    a_head_answer_has_no_body,
+    an_expected_100_comes_before_the_body,
+    a_refusal_by_the_head_says_no_100,
+}

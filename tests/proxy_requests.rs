@@ -208,3 +208,16 @@ async fn a_request_right_behind_an_answer_is_served() {
         checks::same(&client.answer().await.body, ANSWER.as_bytes());
     }
 }
+
+over_h2! {
+    other_paths_are_404_and_reach_no_engine,
+    the_model_chooses_the_route,
+    methods_are_answered_by_the_route,
+    a_streaming_route_refuses_whole_answers,
+    models_are_listed_from_the_file,
+    a_fixed_answer_is_given_here,
+    a_whole_answer_passes_and_is_counted,
+    a_whole_answer_in_chunks_is_counted_as_well,
+    a_whole_answer_is_passed_on_as_it_comes,
+    connections_are_kept_on_both_sides,
+}

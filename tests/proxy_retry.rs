@@ -274,3 +274,22 @@ async fn a_pooled_connection_that_dies_at_work_is_not_taken_for_a_stale_one() {
     let line = gateway.wait_access("second", |line| line["outcome"] == "upstream_error").await;
     assert_eq!((&line["attempts"], &line["resent"]), (&1.into(), &false.into()), "{line}");
 }
+
+over_h2! {
+    a_closed_pooled_connection_is_replaced,
+    a_pooled_connection_reset_by_the_request_is_replaced,
+    an_idle_pooled_connection_is_closed_in_time,
+    a_reset_before_the_answer_moves_to_the_other_node,
+    without_another_node_a_reset_is_502,
+    two_attempts_are_all,
+    one_attempt_means_one,
+    a_refused_connect_moves_to_the_other_node,
+    an_overloaded_node_is_left_for_the_other,
+    the_last_error_answer_passes_as_it_was,
+    other_error_answers_do_not_move,
+    a_request_that_timed_out_does_not_move,
+    a_cut_before_the_first_event_moves_while_the_head_is_held,
+    a_comment_and_the_end_at_once_move_while_the_head_is_held,
+    a_committed_stream_never_moves,
+    a_pooled_connection_that_dies_at_work_is_not_taken_for_a_stale_one,
+}

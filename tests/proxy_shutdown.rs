@@ -227,3 +227,16 @@ async fn a_second_signal_still_writes_the_lines() {
     assert_eq!(lines.len(), 1);
     assert_eq!(lines[0]["outcome"], "shutdown");
 }
+
+over_h2! {
+    a_started_gateway_is_alive_and_ready,
+    sigterm_drains_and_tells_the_rest,
+    the_drain_ends_with_the_last_stream,
+    an_idle_gateway_exits_at_once,
+    a_second_sigterm_stops_at_once,
+    the_lame_duck_still_serves,
+    a_waiting_exchange_is_told_by_status,
+    leaving_during_the_drain_stops_the_engine,
+    an_upload_is_told_when_the_drain_is_over,
+    a_second_signal_still_writes_the_lines,
+}

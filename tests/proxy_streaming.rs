@@ -266,3 +266,22 @@ async fn heartbeats_go_on_while_an_event_drips_in() {
     assert!(text.starts_with(": keep-alive\n\n: keep-alive\n\n"), "{text}");
     assert_eq!(text.replace(": keep-alive\n\n", ""), whole);
 }
+
+over_h2! {
+    each_event_arrives_before_the_next_is_written,
+    usage_after_the_finish_reason_is_delivered,
+    an_end_marker_without_a_line_end_is_delivered,
+    an_unfinished_last_event_is_delivered_at_a_clean_end,
+    the_last_event_survives_a_close_right_behind_it,
+    a_body_without_framing_ends_with_the_connection,
+    chunk_extensions_and_trailers_leave_the_connection_in_step,
+    a_stream_is_never_compressed,
+    stream_heads_forbid_buffering,
+    a_healthy_stream_outlives_the_other_timeouts,
+    gaps_below_the_idle_timeout_pass,
+    the_head_does_not_wait_for_the_first_event,
+    a_held_head_goes_out_with_the_first_data_event,
+    a_held_head_goes_out_when_the_hold_is_over,
+    heartbeats_fill_silence_at_event_boundaries,
+    heartbeats_go_on_while_an_event_drips_in,
+}

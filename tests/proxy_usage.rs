@@ -105,3 +105,12 @@ async fn an_alias_and_the_option_go_into_one_body() {
     assert_eq!(String::from_utf8_lossy(&seen), patched);
     assert_eq!(gateway.only_access().await["model"], "m");
 }
+
+over_h2! {
+    a_client_that_did_not_ask_gets_no_usage_frame,
+    a_client_that_asked_gets_its_frame_and_its_body_is_untouched,
+    a_client_that_refused_the_frame_is_asked_for_and_spared_it,
+    whole_answers_and_other_endpoints_are_not_asked,
+    usage_on_a_frame_with_choices_always_passes,
+    an_alias_and_the_option_go_into_one_body,
+}

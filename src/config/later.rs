@@ -25,9 +25,8 @@ use Effect::{Off, On};
 
 /// Null, an empty list and an empty map are accepted everywhere.
 const ROWS: &[Row] = &[
-    ("server.listen.*.h2c", "false", Off),
     ("server.listen.*.mode", "\"0660\"", Off),
-    ("server.listen.*.tls", "null", Off),
+    ("server.listen.*.tls.client_ca", "null", Off),
     ("server.listen.*.proxy_protocol", "false", Off),
     ("server.listen.*.redirect_https", "null", Off),
     ("server.admin.token_file", "null", Off),

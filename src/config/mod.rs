@@ -105,8 +105,8 @@ pub struct Config {
 /// The `server` part: listeners, threads and process-wide bounds.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// Addresses on which clients are served. Never empty.
-    pub listen: Vec<SocketAddr>,
+    /// Where clients are served. Never empty.
+    pub listen: Vec<Listen>,
     /// Address of the admin listener.
     pub admin: SocketAddr,
     /// Worker threads, at least 1.
@@ -119,6 +119,35 @@ pub struct Server {
     pub shutdown: Shutdown,
     /// Idle upstream connections kept, all clusters together.
     pub pool_max_idle: usize,
+}
+
+/// One client listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What is spoken on it below HTTP.
+    pub transport: Transport,
+}
+
+/// What is spoken below HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// Nothing, and HTTP/1.1 on it.
+    Plain,
+    /// Nothing, and HTTP/2 or HTTP/1.1 on it, as the client begins.
+    PlainH2,
+    /// TLS, with HTTP/2 or HTTP/1.1 by ALPN. Never without a certificate; the first is the default.
+    Tls(Vec<Certificate>),
+}
+
+/// A certificate and its key, as files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    /// PEM file of the chain, leaf first.
+    pub cert: PathBuf,
+    /// PEM file of the key.
+    pub key: PathBuf,
 }
 
 /// Bounds on what a client may send.

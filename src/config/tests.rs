@@ -23,7 +23,8 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
 #[test]
 fn the_smallest_file_gets_every_default() {
     let Config { server, log, clusters, routes, session, sim } = loaded(SMALLEST).config;
-    assert_eq!(server.listen, ["127.0.0.1:0".parse().unwrap()]);
+    let address = "127.0.0.1:0".parse().unwrap();
+    assert_eq!(server.listen, [Listen { address, transport: Transport::Plain }]);
     assert_eq!(server.admin, "127.0.0.1:9090".parse().unwrap());
     assert_eq!((server.threads, server.pool_max_idle), (4, 1024));
     assert_eq!((server.request.body_bytes, server.request.buffered_bytes), (32 << 20, 2 << 30));

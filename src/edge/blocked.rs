@@ -17,8 +17,10 @@ use super::client::{Cut, Limits};
 /// Looks per `write_stall`: a client is cut after it, and at most a twentieth later.
 const LOOKS: u32 = 20;
 
-/// A write that waits for the client.
+/// A write or a flush that waits for the client.
 pub(super) struct Blocked {
+    /// It is a write.
+    pub(super) is_write: bool,
     /// When it began to.
     pub(super) since: Instant,
     acked: Option<u64>,
@@ -31,7 +33,7 @@ impl Blocked {
     pub(super) fn new(acked: Option<u64>) -> Self {
         let now = Instant::now();
         let timer = Box::pin(tokio::time::sleep_until(now.into()));
-        Self { since: now, acked, progress: now, timer }
+        Self { is_write: false, since: now, acked, progress: now, timer }
     }
 
     /// Waits for a reason to give the write up; `acked` is the count of acknowledged bytes now.

@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use filedescriptor::OwnedHandle;
 use pingora::protocols::l4::ext::set_snd_buf;
 use pingora::protocols::raw_connect::ProxyDigest;
+use pingora::protocols::tls::SslDigest;
 use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
     TimingDigest, UniqueID, UniqueIDType,
 };
-use pingora_http::ResponseHeader;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -46,9 +46,7 @@ pub(super) struct Conn {
 impl Conn {
     pub(super) fn new(inner: Stream) -> Self {
         let client = Arc::new(Client::new());
-        let head = ResponseHeader::build(200, Some(0)).expect("200 is a status");
-        let digest = Arc::new(ProxyDigest::new(Box::new(head), Some(Box::new(Arc::clone(&client)))));
-        let socket = inner.get_socket_digest();
+        let (digest, socket) = (client.digest(), inner.get_socket_digest());
         let quiet = inner.get_ssl_digest().is_none().then(Quiet::default);
         Self {
             inner,
@@ -61,6 +59,11 @@ impl Conn {
             window: None,
             unflushed: false,
         }
+    }
+
+    /// What its exchanges and it tell each other.
+    pub(super) fn client(&self) -> &Arc<Client> {
+        &self.client
     }
 
     /// Sizes the socket's buffer by the window of the exchange, when it has changed.
@@ -78,27 +81,34 @@ impl Conn {
         self.socket.as_ref()?.tcp_info().map(|info| info.tcpi_bytes_acked)
     }
 
-    /// Passes a write's result through, and ends one that the client has let stall.
-    fn watch<T>(&mut self, poll: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    /// Passes a write's result through, and ends one that the client has let stall. A flush with nothing to
+    /// do says nothing of a write that waits: HTTP/2 asks for both in turn.
+    fn watch<T>(
+        &mut self,
+        is_write: bool,
+        poll: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if poll.is_pending() {
             let acked = self.acked();
             let blocked = self.blocked.get_or_insert_with(|| Blocked::new(acked));
+            blocked.is_write |= is_write;
             let Poll::Ready(cut) = blocked.poll(acked, self.client.limits(), cx) else {
                 return Poll::Pending;
             };
-            self.unblock();
+            self.unblock(true);
             self.client.set_cut(cut);
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        self.unblock();
+        self.unblock(is_write);
         if matches!(poll, Poll::Ready(Err(_))) {
             self.client.mark_gone(Instant::now());
         }
         poll
     }
 
-    fn unblock(&mut self) {
-        if let Some(blocked) = self.blocked.take() {
+    fn unblock(&mut self, is_write: bool) {
+        if let Some(blocked) = self.blocked.take_if(|blocked| is_write || !blocked.is_write) {
             self.client.add_blocked(blocked.since.elapsed());
         }
     }
@@ -195,7 +205,7 @@ impl AsyncWrite for Conn {
         self.fit();
         let write = Pin::new(&mut self.inner).poll_write(cx, buf);
         self.unflushed = true;
-        self.watch(write, cx)
+        self.watch(true, write, cx)
     }
 
     fn poll_write_vectored(
@@ -206,7 +216,7 @@ impl AsyncWrite for Conn {
         self.fit();
         let write = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
         self.unflushed = true;
-        self.watch(write, cx)
+        self.watch(true, write, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -216,7 +226,7 @@ impl AsyncWrite for Conn {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flush = Pin::new(&mut self.inner).poll_flush(cx);
         self.unflushed = !matches!(flush, Poll::Ready(Ok(())));
-        self.watch(flush, cx)
+        self.watch(false, flush, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -243,7 +253,11 @@ impl UniqueID for Conn {
     }
 }
 
-impl Ssl for Conn {}
+impl Ssl for Conn {
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.inner.get_ssl_digest()
+    }
+}
 
 impl Peek for Conn {}
 

@@ -108,13 +108,16 @@ fn is_disguised(name: &str) -> bool {
 /// Exactly one `Host` in HTTP/1.1 (RFC 9112, 3.2), of characters that no reader takes for a path.
 fn host(headers: &[httparse::Header<'_>], is_current: bool) -> Result<(), Rejection> {
     let mut hosts = values(headers, "host");
-    let plain =
-        |host: &[u8]| host.iter().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]%~".contains(byte));
     match (hosts.next(), hosts.next()) {
-        (Some(host), None) if plain(host) => Ok(()),
+        (Some(host), None) if is_host(host) => Ok(()),
         (None, None) if !is_current => Ok(()),
         _ => Err(bad("Host must stand once and name a host")),
     }
+}
+
+/// Whether no reader takes any part of it for a path.
+pub(super) fn is_host(host: &[u8]) -> bool {
+    host.iter().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]%~".contains(byte))
 }
 
 /// A path, `*`, or a URL whose host is the one of `Host`, of characters that a URL may hold.
@@ -148,7 +151,7 @@ fn values<'a>(headers: &'a [httparse::Header<'a>], name: &'a str) -> impl Iterat
 }
 
 /// Digits and nothing else; 19 of them always fit.
-fn number(value: &[u8]) -> Option<u64> {
+pub(super) fn number(value: &[u8]) -> Option<u64> {
     let is_number = (1..=19).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()
 }

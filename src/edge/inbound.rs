@@ -45,6 +45,11 @@ impl Inbound {
         Self { stage: Stage::Head, ahead: BytesMut::new(), dropped: false }
     }
 
+    /// Gives `bytes` to the next reads, before anything that comes from the client.
+    pub(super) fn unread(&mut self, bytes: BytesMut) {
+        self.ahead = bytes;
+    }
+
     /// A head has been read: it ends at `end` of `bytes`. What does not belong to its request is taken out.
     ///
     /// # Errors

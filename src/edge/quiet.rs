@@ -55,7 +55,7 @@ impl Quiet {
     /// Reads with `read`, unless the last read was pending and its waker has not been woken since.
     pub(super) fn poll<T>(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
         read: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         let asleep = match &mut self.asleep {
@@ -119,9 +119,9 @@ mod tests {
     fn a_pending_socket_is_asked_again_only_when_it_has_called() {
         let (socket, mut quiet, task) = (Socket::default(), Quiet::default(), Arc::new(Task::default()));
         let waker = Waker::from(Arc::clone(&task));
-        let mut cx = Context::from_waker(&waker);
-        let mut ask = |quiet: &mut Quiet| {
-            assert!(quiet.poll(&mut cx, |cx| socket.poll(cx)).is_pending());
+        let cx = Context::from_waker(&waker);
+        let ask = |quiet: &mut Quiet| {
+            assert!(quiet.poll(&cx, |cx| socket.poll(cx)).is_pending());
             socket.asked.get()
         };
         assert_eq!((ask(&mut quiet), ask(&mut quiet)), (1, 1));
@@ -138,7 +138,7 @@ mod tests {
         let tasks = [Arc::new(Task::default()), Arc::new(Task::default())];
         for task in &tasks {
             let waker = Waker::from(Arc::clone(task));
-            assert!(quiet.poll(&mut Context::from_waker(&waker), |cx| socket.poll(cx)).is_pending());
+            assert!(quiet.poll(&Context::from_waker(&waker), |cx| socket.poll(cx)).is_pending());
         }
         assert_eq!(socket.asked.get(), 2);
         socket.call();

@@ -16,14 +16,13 @@ use pingora::server::ShutdownWatch;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Instant;
 
-use super::conn::Conn;
 use super::head::{self, Framing, Limits};
 use super::scratch;
 use crate::rejection::Rejection;
 
 /// How long a connection that was accepted but has said nothing may still bring its request when the
 /// gateway stops listening.
-const LAST_CALL: Duration = Duration::from_secs(1);
+pub(super) const LAST_CALL: Duration = Duration::from_secs(1);
 
 /// What came of waiting for a head.
 pub(super) enum Head {
@@ -55,7 +54,7 @@ pub(super) struct Patience {
 
 /// Waits for a head and reads it.
 pub(super) async fn read(
-    conn: &mut Conn,
+    conn: &mut (impl AsyncRead + Unpin),
     limits: &Limits,
     patience: Patience,
     shutdown: &mut ShutdownWatch,
@@ -125,7 +124,7 @@ fn judge(bytes: &mut BytesMut, scanned: &mut usize, limits: &Limits) -> Option<H
 }
 
 /// Reads what there is. Nothing is lost when the future is dropped.
-async fn more(conn: &mut Conn, bytes: &mut BytesMut) -> io::Result<usize> {
+pub(super) async fn more(conn: &mut (impl AsyncRead + Unpin), bytes: &mut BytesMut) -> io::Result<usize> {
     poll_fn(|cx| {
         scratch::with(|buffer| {
             let mut read = ReadBuf::new(buffer);

@@ -3,10 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use bytes::{BufMut, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::conn::Conn;
 use crate::openai::{About, Dialect, Told};
 use crate::rejection::Rejection;
 
@@ -26,7 +25,11 @@ pub trait Witness: Send + Sync {
 }
 
 /// Answers and closes.
-pub(super) async fn refuse(conn: &mut Conn, rejection: &Rejection, id: &str) {
+pub(super) async fn refuse(
+    conn: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    rejection: &Rejection,
+    id: &str,
+) {
     let answering = async {
         conn.write_all(&answer(rejection, id)).await?;
         conn.flush().await
@@ -39,7 +42,7 @@ pub(super) async fn refuse(conn: &mut Conn, rejection: &Rejection, id: &str) {
 }
 
 /// Closes a connection whose client may still be sending, without resetting it under an answer.
-pub(super) async fn close(conn: &mut Conn) {
+pub(super) async fn close(conn: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let closing = async {
         AsyncWriteExt::shutdown(conn).await?;
         let mut rest = conn.take(LINGER_BYTES as u64);
@@ -50,14 +53,19 @@ pub(super) async fn close(conn: &mut Conn) {
     }
 }
 
-fn answer(rejection: &Rejection, id: &str) -> BytesMut {
-    let body = Dialect::Other.error_body(&Told {
+/// The body of the answer, on either protocol.
+pub(super) fn body(rejection: &Rejection, id: &str) -> Bytes {
+    Dialect::Other.error_body(&Told {
         code: rejection.code(),
         kind: rejection.kind(),
         message: &rejection.message(),
         param: None,
         about: About { request_id: id, ..About::default() },
-    });
+    })
+}
+
+fn answer(rejection: &Rejection, id: &str) -> BytesMut {
+    let body = body(rejection, id);
     let status = http::StatusCode::from_u16(rejection.status()).unwrap_or(http::StatusCode::BAD_REQUEST);
     let reason = status.canonical_reason().unwrap_or("Error");
     let retry = rejection

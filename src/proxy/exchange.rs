@@ -36,6 +36,8 @@ pub(super) struct Attempt {
 pub(super) struct Request {
     /// Where the client is.
     pub(super) client: Option<IpAddr>,
+    /// It came over TLS.
+    pub(super) is_tls: bool,
     /// As it was sent.
     pub(super) method: String,
     /// The raw path, without the query.

@@ -44,7 +44,7 @@ pub(super) fn request(
     if let Some(client) = exchange.request.client {
         head.insert_header("x-forwarded-for", client.to_string())?;
     }
-    head.insert_header("x-forwarded-proto", "http")?;
+    head.insert_header("x-forwarded-proto", if exchange.request.is_tls { "https" } else { "http" })?;
     if let Some(host) = client.headers.get(header::HOST) {
         head.insert_header("x-forwarded-host", host)?;
     }

@@ -163,8 +163,9 @@ fn note_head(shared: &Shared, session: &mut Session, exchange: &mut Exchange) {
     exchange.request.method = head.method.as_str().to_owned();
     exchange.request.path = raw_path(session).to_owned();
     exchange.request.client = session.client_addr().and_then(SocketAddr::as_inet).map(|addr| addr.ip());
-    let digest = session.downstream_session.digest().and_then(|digest| digest.proxy_digest.as_deref());
-    exchange.client = Client::of(digest).cloned();
+    let digest = session.downstream_session.digest();
+    exchange.request.is_tls = digest.is_some_and(|digest| digest.ssl_digest.is_some());
+    exchange.client = Client::of(digest.and_then(|digest| digest.proxy_digest.as_deref())).cloned();
     if let Some(client) = &exchange.client {
         client.unlimit();
     }

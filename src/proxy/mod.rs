@@ -226,6 +226,10 @@ impl ProxyHttp for Gateway {
         exchange.end(outcome, rejection.as_ref().map(Rejection::code));
         let answered = session.response_written().is_some();
         let Some(rejection) = rejection.filter(|_| !answered) else {
+            // A stream of HTTP/2 is broken by a reset, behind what has been written of it.
+            if let Some(stream) = session.downstream_session.as_custom_mut() {
+                stream.abandon("").await;
+            }
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         };
         let reply = respond::Reply::rejection(&rejection, exchange);

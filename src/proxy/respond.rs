@@ -104,8 +104,13 @@ pub(super) async fn send(session: &mut Session, exchange: &mut Exchange, reply: 
     }
     // Its end has been told; what follows only keeps the connection from being reset under the answer.
     exchange.settle(Instant::now());
-    // A client that waits for `100 Continue` sends nothing any more.
-    if unread && !exchange.is_cut() && !matches!(body::expects_continue(session), Ok(true)) {
+    // A client that waits for `100 Continue` sends nothing any more; on HTTP/2 only the stream is closed.
+    let is_whole_connection = session.as_http1().is_some();
+    if unread
+        && is_whole_connection
+        && !exchange.is_cut()
+        && !matches!(body::expects_continue(session), Ok(true))
+    {
         body::linger(session).await;
     }
     Ok(())

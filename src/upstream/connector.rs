@@ -15,7 +15,8 @@ use super::session::Session;
 use crate::config::Tls;
 
 /// Hands out sessions that connect when they are read from, and takes finished connections back
-/// into Pingora's pool.
+/// into Pingora's pool. Clones share the pool.
+#[derive(Clone)]
 pub struct Connector {
     dialer: Arc<Dialer>,
 }

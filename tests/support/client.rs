@@ -1,4 +1,5 @@
-//! A raw HTTP/1.1 client that reads only when told to, and leaves as rudely as a test asks.
+//! A client that reads only when told to, and leaves as rudely as a test asks: raw HTTP/1.1, or HTTP/2
+//! behind the same face (see [`super::h2`]).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,8 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::framing::{BodyDecoder, Head};
+use super::h2::H2;
+use super::protocol::{Protocol, spoken};
 use super::sockets;
-use super::wait::{SOON, within};
+use super::wait::{SOON, silence, within};
 
 /// How a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,10 +51,20 @@ impl Answer {
     }
 }
 
+/// What it speaks.
+#[derive(Debug)]
+enum Wire {
+    Http1(TcpStream),
+    Http2(Box<H2>),
+}
+
+/// Window of an HTTP/2 stream whose client does not say otherwise (RFC 9113, 6.9.2).
+const WINDOW: u32 = 65_535;
+
 /// One client connection.
 #[derive(Debug)]
 pub(crate) struct Client {
-    stream: TcpStream,
+    wire: Wire,
     raw: Vec<u8>,
     body: Vec<u8>,
     decoder: Option<BodyDecoder>,
@@ -70,9 +83,13 @@ impl Client {
     /// Speaks over a socket that was set up elsewhere.
     pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("TCP_NODELAY");
+        Self::speaking(Wire::Http1(stream))
+    }
+
+    fn speaking(wire: Wire) -> Self {
         let (raw, body) = (Vec::new(), Vec::new());
         Self {
-            stream,
+            wire,
             raw,
             body,
             decoder: None,
@@ -83,6 +100,31 @@ impl Client {
         }
     }
 
+    /// Connects and speaks HTTP/2.
+    pub(crate) async fn connect_h2(addr: SocketAddr) -> Self {
+        let stream = within("connect", SOON, TcpStream::connect(addr)).await.expect("connect");
+        Self::over_h2(stream, WINDOW).await
+    }
+
+    /// Speaks HTTP/2 over a socket that was set up elsewhere; `window` is that of each stream.
+    pub(crate) async fn over_h2(stream: TcpStream, window: u32) -> Self {
+        stream.set_nodelay(true).expect("TCP_NODELAY");
+        Self::from(H2::over(stream, window).await)
+    }
+
+    /// The HTTP/2 behind the face.
+    pub(crate) fn h2(&mut self) -> &mut H2 {
+        match &mut self.wire {
+            Wire::Http2(h2) => h2,
+            Wire::Http1(_) => panic!("the client speaks HTTP/1.1"),
+        }
+    }
+
+    /// A client for another stream of this HTTP/2 connection, which lives no longer than this one.
+    pub(crate) fn sibling(&mut self) -> Self {
+        Self::from(self.h2().sibling())
+    }
+
     /// Takes at most this many bytes from the socket at a time.
     pub(crate) fn reading(mut self, read_bytes: usize) -> Self {
         self.read_bytes = read_bytes;
@@ -91,14 +133,19 @@ impl Client {
 
     /// Sends bytes as they are.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        within("the client sends", Duration::from_secs(30), self.stream.write_all(bytes.as_ref()))
-            .await
-            .expect("send");
+        self.try_send(bytes).await.expect("send");
     }
 
     /// Sends bytes that the gateway may refuse to take, as when it answers early and closes.
     pub(crate) async fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
-        within("the client sends", Duration::from_secs(30), self.stream.write_all(bytes.as_ref())).await
+        let bytes = bytes.as_ref();
+        within("the client sends", Duration::from_secs(30), async {
+            match &mut self.wire {
+                Wire::Http1(stream) => stream.write_all(bytes).await,
+                Wire::Http2(h2) => h2.send(bytes).await,
+            }
+        })
+        .await
     }
 
     /// The next answers have no body: they answer HEAD.
@@ -114,6 +161,9 @@ impl Client {
     /// Reads the next head with a deadline of one's own.
     pub(crate) async fn head_within(&mut self, deadline: Duration) -> Head {
         let head = within("the client gets a head", deadline, async {
+            if let Wire::Http2(h2) = &mut self.wire {
+                return h2.head().await.unwrap_or_else(|| panic!("no head: {:?}", h2.reset));
+            }
             loop {
                 if let Some(head) = Head::take(&mut self.raw) {
                     return head;
@@ -124,7 +174,9 @@ impl Client {
         .await;
         self.body.clear();
         self.ended = None;
-        self.decoder = Some(BodyDecoder::response(&head, self.bodiless));
+        if matches!(self.wire, Wire::Http1(_)) {
+            self.decoder = Some(BodyDecoder::response(&head, self.bodiless));
+        }
         head
     }
 
@@ -157,6 +209,17 @@ impl Client {
 
     /// Reads one more piece of the body; false at its end.
     pub(crate) async fn read_body(&mut self) -> bool {
+        if let Wire::Http2(h2) = &mut self.wire {
+            if self.ended.is_some() {
+                return false;
+            }
+            match h2.data().await {
+                Ok(Some(data)) => self.body.extend_from_slice(&data),
+                Ok(None) => self.ended = Some(End::Clean),
+                Err(()) => self.ended = Some(End::Broken),
+            }
+            return true;
+        }
         if self.decode() {
             return true;
         }
@@ -208,7 +271,15 @@ impl Client {
 
     /// Waits until the gateway closes; bytes that come first are kept in [`Client::raw`].
     pub(crate) async fn closed(&mut self) {
-        within("the gateway closes", SOON, async { while self.read_raw().await {} }).await;
+        within("the gateway closes", SOON, async {
+            if let Wire::Http2(h2) = &mut self.wire {
+                // How it was told is the matter of tests that ask for it.
+                drop(h2.closed().await);
+                return;
+            }
+            while self.read_raw().await {}
+        })
+        .await;
     }
 
     /// Bytes that belong to no answer read so far.
@@ -223,12 +294,18 @@ impl Client {
 
     /// Leaves with a reset.
     pub(crate) fn reset(self) {
-        sockets::reset(self.stream);
+        match self.wire {
+            Wire::Http1(stream) => sockets::reset(stream),
+            Wire::Http2(h2) => h2.linger_not(),
+        }
     }
 
     /// Ends only the sending side.
     pub(crate) async fn half_close(&mut self) {
-        self.stream.shutdown().await.expect("shutdown");
+        match &mut self.wire {
+            Wire::Http1(stream) => stream.shutdown().await.expect("shutdown"),
+            Wire::Http2(_) => panic!("HTTP/2 has no half-closed connection"),
+        }
     }
 
     /// Leaves as told.
@@ -236,13 +313,23 @@ impl Client {
         match how {
             Leave::Fin => self.close(),
             Leave::Reset => self.reset(),
+            Leave::Stream => {
+                let Wire::Http2(mut h2) = self.wire else { panic!("HTTP/1.1 has no streams") };
+                h2.cancel();
+                // The connection outlives whatever is to follow from the reset alone.
+                tokio::spawn(async move {
+                    silence(SOON + SOON / 2).await;
+                    drop(h2);
+                });
+            }
         }
     }
 
     /// Reads what the socket has; false when the connection ended.
     async fn read_raw(&mut self) -> bool {
+        let Wire::Http1(stream) = &mut self.wire else { panic!("HTTP/2 has no raw bytes") };
         let mut buffer = vec![0; self.read_bytes];
-        match self.stream.read(&mut buffer).await {
+        match stream.read(&mut buffer).await {
             Ok(0) => false,
             Err(_) => {
                 self.was_reset = true;
@@ -256,6 +343,12 @@ impl Client {
     }
 }
 
+impl From<H2> for Client {
+    fn from(h2: H2) -> Self {
+        Self::speaking(Wire::Http2(Box::new(h2)))
+    }
+}
+
 /// How a client leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leave {
@@ -263,4 +356,16 @@ pub(crate) enum Leave {
     Fin,
     /// RST.
     Reset,
+    /// RST_STREAM of HTTP/2: the stream goes, the connection stays.
+    Stream,
+}
+
+impl Leave {
+    /// Every way there is in what the clients of this test speak.
+    pub(crate) fn ways() -> Vec<Self> {
+        match spoken() {
+            Protocol::Http1 => vec![Self::Fin, Self::Reset],
+            Protocol::H2c => vec![Self::Fin, Self::Reset, Self::Stream],
+        }
+    }
 }

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::client::{Answer, Client};
+use super::protocol::{Dialer, Protocol, spoken};
 use super::settings::Settings;
 use super::wait::{SOON, wait_until, wait_until_async, within};
 use super::wire::Request;
@@ -29,6 +30,8 @@ pub(crate) struct Gateway {
     pub(crate) addr: SocketAddr,
     /// The admin listener.
     pub(crate) admin: SocketAddr,
+    /// What its clients speak.
+    protocol: Protocol,
 }
 
 impl Gateway {
@@ -54,6 +57,11 @@ impl Gateway {
     async fn start_as(mut command: Command, settings: Settings) -> Self {
         let dir = tempfile::tempdir().expect("temporary directory");
         let file = dir.path().join("streamgate.yaml");
+        let protocol = spoken();
+        let settings = match protocol {
+            Protocol::Http1 => settings,
+            Protocol::H2c => settings.set("server.listen.0.h2c", true),
+        };
         std::fs::write(&file, settings.text(&dir.path().join("access.log"))).expect("write the file");
         let stderr = std::fs::File::create(dir.path().join("stderr.log")).expect("create stderr.log");
         command.args(["run", "-c"]).arg(&file);
@@ -62,8 +70,8 @@ impl Gateway {
         let mut lines = lines_of(&mut child);
         let (mut addr, mut admin) = (None, None);
         while let Some(line) = within("the gateway says ready", START, lines.recv()).await {
-            if let Some(found) = line.strip_prefix("streamgate listening on http://") {
-                addr = found.parse().ok();
+            if let Some(found) = line.strip_prefix("streamgate listening on http") {
+                addr = found.trim_start_matches('s').trim_start_matches("://").parse().ok();
             } else if let Some(found) = line.strip_prefix("streamgate admin on http://") {
                 admin = found.parse().ok();
             } else if line == "ready" {
@@ -74,17 +82,27 @@ impl Gateway {
             let log = std::fs::read_to_string(dir.path().join("stderr.log")).unwrap_or_default();
             panic!("the gateway did not start ({:?}): {log}", child.wait());
         };
-        Self { child, dir, lines, addr, admin }
+        Self { child, dir, lines, addr, admin, protocol }
+    }
+
+    /// What its clients dial.
+    pub(crate) fn dialer(&self) -> Dialer {
+        Dialer { addr: self.addr, protocol: self.protocol }
     }
 
     /// A connected client.
     pub(crate) async fn client(&self) -> Client {
-        Client::connect(self.addr).await
+        self.dialer().client().await
     }
 
-    /// A client whose receive buffer is as small as the kernel allows.
+    /// A client whose receive buffer is as small as the kernel allows; over HTTP/2 the window of its streams
+    /// is what there is to fill, and it holds a little more than one event of 64 KiB.
     pub(crate) async fn narrow_client(&self) -> Client {
-        Client::over(sockets::connect_narrow(self.addr, 4096).await).reading(2048)
+        let stream = sockets::connect_narrow(self.addr, 4096).await;
+        match self.protocol {
+            Protocol::Http1 => Client::over(stream).reading(2048),
+            Protocol::H2c => Client::over_h2(stream, 80 * 1024).await,
+        }
     }
 
     /// A client that has sent this request.
@@ -267,8 +285,7 @@ pub(crate) fn output(args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>,
 
 /// Runs the binary to its end with these arguments and gives its exit code.
 pub(crate) fn exit_code(args: &[&str]) -> Option<i32> {
-    let output = Command::new(BINARY).args(args).stdin(Stdio::null()).output().expect("run the binary");
-    output.status.code()
+    output(args, &[]).0
 }
 
 /// Writes a file for `run -c` into a directory that lives as long as the guard.

@@ -12,13 +12,17 @@ pub(crate) mod channel;
 pub(crate) mod checks;
 pub(crate) mod client;
 pub(crate) mod engine;
+pub(crate) mod frames;
 pub(crate) mod framing;
 pub(crate) mod gateway;
+pub(crate) mod h2;
 pub(crate) mod metrics;
+pub(crate) mod protocol;
 pub(crate) mod row;
 pub(crate) mod settings;
 pub(crate) mod sockets;
 pub(crate) mod sse;
+pub(crate) mod tls;
 pub(crate) mod told;
 pub(crate) mod upstream;
 pub(crate) mod wait;
@@ -106,4 +110,20 @@ pub(crate) fn not_run(test: &str, why: &str) {
         std::io::Write::write_all(&mut file.expect("the file of tests not run"), line.as_bytes())
             .expect("write");
     }
+}
+
+/// A gateway whose clients speak HTTP/2, in front of one engine.
+pub(crate) async fn h2_engine(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream) {
+    protocol::speak(protocol::Protocol::H2c);
+    one_engine(adjust).await
+}
+
+/// Another stream of `first`'s connection, opened.
+pub(crate) async fn sibling(first: &mut Client, upstream: &mut Upstream) -> (Client, Call) {
+    let mut client = first.sibling();
+    client.send(wire::Request::chat().bytes()).await;
+    let mut call = upstream.call().await;
+    call.open().await;
+    assert_eq!(client.head().await.status(), 200);
+    (client, call)
 }

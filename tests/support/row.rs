@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::checks;
-use super::client::{Answer, Client};
+use super::client::Answer;
 use super::engine::Engine;
 use super::gateway::Gateway;
 use super::settings::Settings;
@@ -74,12 +74,12 @@ impl Row {
 
     /// Sends a request so many times at once, each on a connection of its own.
     pub(crate) async fn ask(&self, count: usize, request: &Request) -> Vec<Answer> {
-        let addr = self.gateway.addr;
+        let dialer = self.gateway.dialer();
         let asking: Vec<_> = (0..count)
             .map(|_| {
                 let bytes = request.bytes();
                 tokio::spawn(async move {
-                    let mut client = Client::connect(addr).await;
+                    let mut client = dialer.client().await;
                     client.send(bytes).await;
                     client.answer_within(3 * SOON).await
                 })

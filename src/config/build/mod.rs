@@ -6,6 +6,7 @@
 mod auth;
 mod cluster;
 mod headers;
+mod listen;
 mod names;
 mod route;
 mod server;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::value;
 use crate::config::environment::Environment;
 use crate::config::place::At;
-use crate::config::raw::{self, Field};
+use crate::config::raw;
 use crate::config::units::{Count, OrAuto, OrNever};
 use crate::config::{AccessTarget, Log, LogFormat, RequestLimits, Server, Shutdown};
 use crate::sim;
@@ -27,7 +27,7 @@ pub(super) fn server(raw: &raw::Server, at: &At<'_>, environment: &Environment) 
     let pool = raw.pool.get().unwrap_or(&pool);
     let max_idle = pool.max_idle.get().map_or(1024, |count| count.0);
     Server {
-        listen: listen(raw, &at.key("listen")),
+        listen: super::listen::listen(raw, &at.key("listen")),
         admin: admin(raw, &at.key("admin").key("listen")),
         threads: threads(raw, &at.key("threads"), environment),
         connections_max: connections_max(raw, &at.key("connections").key("max")),
@@ -49,27 +49,6 @@ fn connections_max(raw: &raw::Server, at: &At<'_>) -> Option<usize> {
 
 fn whole(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-fn listen(raw: &raw::Server, at: &At<'_>) -> Vec<SocketAddr> {
-    let listeners = match &raw.listen {
-        Field::Set(listeners) if !listeners.is_empty() => listeners,
-        Field::Wrong => return Vec::new(),
-        Field::Set(_) | Field::Absent => {
-            at.problem("no address to serve clients on", "write [ { address: 127.0.0.1:8080 } ]");
-            return Vec::new();
-        }
-    };
-    let mut addresses = Vec::new();
-    for (i, listener) in listeners.iter().enumerate() {
-        let at = at.index(i);
-        match listener.get().map(|listener| &listener.address) {
-            Some(Field::Set(text)) => addresses.extend(value::address(text, &at.key("address"))),
-            Some(Field::Absent) => at.key("address").problem("missing", "write { address: 127.0.0.1:8080 }"),
-            Some(Field::Wrong) | None => {}
-        }
-    }
-    addresses
 }
 
 fn admin(raw: &raw::Server, at: &At<'_>) -> SocketAddr {
@@ -184,7 +163,7 @@ pub(super) fn addresses(server: &Server, sims: &[sim::Settings], root: &At<'_>) 
         .listen
         .iter()
         .enumerate()
-        .map(|(i, &address)| (address, clients.index(i).key("address")))
+        .map(|(i, listen)| (listen.address, clients.index(i).key("address")))
         .collect();
     all.push((server.admin, part.key("admin").key("listen")));
     all.extend(sims.iter().enumerate().map(|(i, sim)| (sim.listen, engines.index(i).key("listen"))));
@@ -212,11 +191,12 @@ fn collide(a: SocketAddr, b: SocketAddr) -> bool {
 
 /// Warns of an open gateway: no keys, and others than this machine reach it.
 pub(super) fn warn_open(server: &Server, root: &At<'_>) {
-    if let Some((i, open)) = server.listen.iter().enumerate().find(|(_, address)| !address.ip().is_loopback())
+    if let Some((i, open)) =
+        server.listen.iter().enumerate().find(|(_, listen)| !listen.address.ip().is_loopback())
     {
         let at = root.key("server").key("listen").index(i).key("address");
         let is_given = at.node().is_some_and(|node| node.given().is_some());
-        let open = if is_given { at.path() } else { open.to_string() };
+        let open = if is_given { at.path() } else { open.address.to_string() };
         root.key("keys").warning(
             format!("no keys: everyone who reaches {open} may use the engines"),
             "listen on a loopback address, or let only trusted networks reach it",

@@ -36,7 +36,7 @@ pub struct Server {
 pub struct Listen {
     /// `127.0.0.1:8080`, `[::]:8080`, or `unix:/run/streamgate/http.sock`.
     pub address: Field<String>,
-    /// HTTP/2 without TLS.
+    /// HTTP/2 without TLS, for clients that begin with its preface; the others get HTTP/1.1. Default false.
     pub h2c: Field<bool>,
     /// Mode of a unix socket, quoted: "0660".
     pub mode: Field<String>,
@@ -52,7 +52,7 @@ pub struct Listen {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListenTls {
-    /// Certificates, chosen by server name.
+    /// Certificates, chosen by server name; the first is for all other names.
     pub certificates: List<Certificate>,
     /// Authorities of client certificates, a PEM file.
     pub client_ca: Field<String>,

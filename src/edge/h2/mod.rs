@@ -1,0 +1,171 @@
+//! One HTTP/2 client connection: its streams, how long it may be quiet, and when it goes.
+//!
+//! The framing is the h2 crate's. Its loop, the check of heads and the stream that Pingora's proxy reads
+//! and writes ([`stream`]) are ours, and not Pingora's: there a body may take for ever, a write is timed
+//! as a whole however much the client takes of it, and a malformed head leaves no line in the log.
+//!
+//! The one hard idea is whose patience ends what. A *stream* that takes nothing is given up alone, by its
+//! own `write_stall`; its siblings go on. A *socket* that takes nothing is given up with all its streams,
+//! after the longest `write_stall` among them (see `Client`). A connection without streams is idle and
+//! goes after `keepalive`, or `header_timeout` if it never had one.
+
+mod head;
+mod marker;
+mod pingora_impl;
+mod stream;
+mod tally;
+mod write;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::server::{Builder, Connection, SendResponse};
+use h2::{Reason, RecvStream};
+use http::Request;
+use pingora::apps::HttpServerApp;
+use pingora::protocols::http::ServerSession;
+use pingora::protocols::{Digest, Stream};
+use pingora::server::ShutdownWatch;
+
+use super::client::Client;
+use super::head::Limits;
+use super::reader::LAST_CALL;
+use super::serve::{Edge, client_of};
+use tally::Tally;
+
+/// Streams of one connection at a time. As many as nginx allows; beyond it a client opens another
+/// connection, and what one connection can hold stays bounded.
+const STREAMS_MAX: u32 = 128;
+
+/// Bytes of a stream that may wait in the connection, beside the exchange's own window: two writes, so that
+/// one can be sent while the next is made.
+const SEND_BUFFER: usize = 2 * write::PIECE;
+
+/// Bytes of a request body that a client may send before they are taken. They are taken at once, so this
+/// bounds the speed of an upload (256 KiB a round trip), not the memory for it.
+const STREAM_WINDOW: u32 = 256 * 1024;
+
+/// The same for all streams of a connection.
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// Size asked for the socket's send buffer. All streams share it: one that is blocked in the kernel would
+/// stand before its siblings, so it is small, yet several round trips of tokens.
+const SOCKET_BUFFER: usize = 256 * 1024;
+
+/// What a header line counts beside its name and value (RFC 9113, 6.5.2).
+const LINE_OVERHEAD: usize = 32;
+
+/// Time for the last frames when a connection is closed.
+const PARTING: Duration = Duration::from_secs(1);
+
+type H2 = Connection<Stream, Bytes>;
+
+/// What all streams of a connection have in common.
+#[derive(Clone)]
+struct Origin {
+    client: Arc<Client>,
+    digest: Arc<Digest>,
+}
+
+/// Serves a connection to its end.
+pub(super) async fn serve<A>(
+    edge: &Edge,
+    app: &Arc<A>,
+    stream: Stream,
+    client: &Arc<Client>,
+    mut shutdown: ShutdownWatch,
+) where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    client.size(SOCKET_BUFFER);
+    let origin = Origin {
+        client: Arc::clone(client),
+        digest: Arc::new(Digest {
+            ssl_digest: stream.get_ssl_digest(),
+            timing_digest: Vec::new(),
+            proxy_digest: None,
+            socket_digest: stream.get_socket_digest(),
+        }),
+    };
+    let ip = client_of(&*stream);
+    let opening = tokio::time::timeout(edge.header_timeout, builder(&edge.limits).handshake(stream));
+    let Ok(Ok(mut connection)) = opening.await else { return };
+    let tally = Arc::new(Tally::default());
+    let mut patience = edge.header_timeout;
+    let mut leaving = *shutdown.borrow();
+    if leaving {
+        connection.graceful_shutdown();
+    }
+    loop {
+        let quiet = if leaving { LAST_CALL } else { patience };
+        let accepted = tokio::select! {
+            biased;
+            changed = shutdown.changed(), if !leaving => {
+                leaving = changed.is_err() || *shutdown.borrow();
+                if leaving {
+                    connection.graceful_shutdown();
+                }
+                continue;
+            }
+            accepted = connection.accept() => accepted,
+            () = tally.quiet_for(quiet) => return close(connection, Reason::NO_ERROR).await,
+        };
+        let Some(Ok((request, respond))) = accepted else { return };
+        patience = edge.keepalive;
+        if tally.is_abusive() {
+            return close(connection, Reason::ENHANCE_YOUR_CALM).await;
+        }
+        match head::check(request, &edge.limits) {
+            Ok(request) => start(app, &origin, &tally, request, respond, &shutdown),
+            Err(rejection) => {
+                let id = edge.witness.refused(ip, &rejection);
+                head::refuse(respond, &rejection, &id);
+                tally.refused();
+            }
+        }
+    }
+}
+
+fn builder(limits: &Limits) -> Builder {
+    // Larger ones the framing refuses by itself, without a word of ours.
+    let list = limits.header_bytes + limits.header_count * LINE_OVERHEAD;
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
+        .max_send_buffer_size(SEND_BUFFER)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    builder
+}
+
+/// Serves one stream in a task of its own.
+fn start<A>(
+    app: &Arc<A>,
+    origin: &Origin,
+    tally: &Arc<Tally>,
+    request: Request<RecvStream>,
+    respond: SendResponse<Bytes>,
+    shutdown: &ShutdownWatch,
+) where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    let client = Arc::new(Client::stream_of(&origin.client));
+    let session = stream::Session::new(request, respond, Arc::clone(&client), &origin.digest);
+    let (app, shutdown, open) = (Arc::clone(app), shutdown.clone(), tally.open(client, Instant::now()));
+    tokio::spawn(async move {
+        // A stream is never reused, so nothing comes back.
+        drop(app.process_new_http(ServerSession::new_custom(Box::new(session)), &shutdown).await);
+        drop(open);
+    });
+}
+
+/// Says goodbye, as far as the client listens.
+async fn close(mut connection: H2, reason: Reason) {
+    connection.abrupt_shutdown(reason);
+    let closing = std::future::poll_fn(|cx| connection.poll_closed(cx));
+    if !matches!(tokio::time::timeout(PARTING, closing).await, Ok(Ok(()))) {
+        log::debug!("an HTTP/2 client did not take its GOAWAY");
+    }
+}

@@ -1,0 +1,121 @@
+//! Certificates made on the spot, and clients that speak TLS.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+use openssl::asn1::Asn1Time;
+use openssl::ec::{EcGroup, EcKey};
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::pkey::{PKey, Private};
+use openssl::ssl::{SslConnector, SslMethod, SslVersion};
+use openssl::x509::extension::SubjectAlternativeName;
+use openssl::x509::{X509, X509NameBuilder};
+use serde_json::{Value, json};
+use socket2::SockRef;
+use tokio::net::TcpStream;
+use tokio_openssl::SslStream;
+
+use super::client::Client;
+use super::h2::H2;
+use super::wait::{SOON, within};
+
+/// A certificate that signs itself, and its key, as files.
+#[derive(Debug, Clone)]
+pub(crate) struct Pair {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+    x509: X509,
+}
+
+impl Pair {
+    /// Makes one for these DNS names; the files are named after the first.
+    pub(crate) fn make(dir: &Path, names: &[&str]) -> Self {
+        let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).expect("a curve");
+        let key = PKey::from_ec_key(EcKey::generate(&group).expect("a key")).expect("a key");
+        let x509 = certificate(&key, names);
+        let file = |end: &str| dir.join(format!("{}.{end}", names[0].replace('*', "any")));
+        let pair = Self { cert: file("crt"), key: file("key"), x509 };
+        std::fs::write(&pair.cert, pair.x509.to_pem().expect("PEM")).expect("write");
+        std::fs::write(&pair.key, key.private_key_to_pem_pkcs8().expect("PEM")).expect("write");
+        pair
+    }
+
+    /// As the configuration names it.
+    pub(crate) fn named(&self) -> Value {
+        json!({ "cert": self.cert, "key": self.key })
+    }
+
+    /// Its bytes.
+    pub(crate) fn der(&self) -> Vec<u8> {
+        self.x509.to_der().expect("DER")
+    }
+}
+
+fn certificate(key: &PKey<Private>, names: &[&str]) -> X509 {
+    let mut name = X509NameBuilder::new().expect("a name");
+    name.append_entry_by_text("CN", names[0]).expect("a name");
+    let name = name.build();
+    let mut builder = X509::builder().expect("a certificate");
+    builder.set_version(2).expect("version 3");
+    builder.set_subject_name(&name).expect("a subject");
+    builder.set_issuer_name(&name).expect("an issuer");
+    builder.set_pubkey(key).expect("a key");
+    builder.set_not_before(&Asn1Time::days_from_now(0).expect("a time")).expect("a time");
+    builder.set_not_after(&Asn1Time::days_from_now(2).expect("a time")).expect("a time");
+    let mut alternatives = SubjectAlternativeName::new();
+    for name in names {
+        alternatives.dns(name);
+    }
+    let alternatives = alternatives.build(&builder.x509v3_context(None, None)).expect("names");
+    builder.append_extension(alternatives).expect("names");
+    builder.sign(key, MessageDigest::sha256()).expect("a signature");
+    builder.build()
+}
+
+/// What a client offers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer<'a> {
+    /// Server name.
+    pub(crate) name: &'a str,
+    /// Protocols, in ALPN's form; empty for none.
+    pub(crate) alpn: &'a [u8],
+    /// The newest version it knows.
+    pub(crate) newest: SslVersion,
+}
+
+impl Default for Offer<'_> {
+    fn default() -> Self {
+        Self { name: "localhost", alpn: b"\x02h2\x08http/1.1", newest: SslVersion::TLS1_3 }
+    }
+}
+
+/// Makes a handshake; certificates are not verified, but can be looked at.
+pub(crate) async fn connect(addr: SocketAddr, offer: Offer<'_>) -> Result<SslStream<TcpStream>, String> {
+    let mut builder = SslConnector::builder(SslMethod::tls()).expect("a connector");
+    builder.set_max_proto_version(Some(offer.newest)).expect("a version");
+    builder.set_min_proto_version(None).expect("a version");
+    // Old versions need ciphers that OpenSSL has switched off.
+    builder.set_cipher_list("ALL:@SECLEVEL=0").expect("ciphers");
+    if !offer.alpn.is_empty() {
+        builder.set_alpn_protos(offer.alpn).expect("ALPN");
+    }
+    let mut config = builder.build().configure().expect("a configuration");
+    config.set_verify(openssl::ssl::SslVerifyMode::NONE);
+    config.set_verify_hostname(false);
+    let ssl = config.into_ssl(offer.name).expect("TLS");
+    let stream = within("connect", SOON, TcpStream::connect(addr)).await.expect("connect");
+    stream.set_nodelay(true).expect("TCP_NODELAY");
+    let mut stream = SslStream::new(ssl, stream).expect("TLS");
+    let shaken = within("the TLS handshake", SOON, Pin::new(&mut stream).connect()).await;
+    shaken.map(|()| stream).map_err(|error| error.to_string())
+}
+
+/// A client that speaks HTTP/2 over TLS.
+pub(crate) async fn h2_client(addr: SocketAddr) -> Client {
+    let stream = connect(addr, Offer::default()).await.expect("a handshake");
+    assert_eq!(stream.ssl().selected_alpn_protocol(), Some(&b"h2"[..]));
+    let socket = SockRef::from(stream.get_ref()).try_clone().expect("dup");
+    Client::from(H2::secured(stream, socket, 65_535).await)
+}
