@@ -17,7 +17,7 @@ use super::seen::{Failure, Said, Seen};
 /// request is queued (api-docs.deepseek.com, rate limit page).
 pub fn observe_unary(body: &[u8]) -> Seen {
     let mut seen = Seen::default();
-    let text = String::from_utf8_lossy(body);
+    let text = lax::utf8(body);
     if let Some(answer) = Answer::parse(&text) {
         seen.take(Said { is_final: true, ..answer.said() });
     }

@@ -3,11 +3,19 @@
 //! An engine's odd field must not hide its neighbours, so values are kept as text and read one by
 //! one: what cannot be read is absent.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Longest text kept from an answer, in bytes: enough for every known finish reason and error code.
 pub(super) const TEXT_BYTES_MAX: usize = 64;
+
+/// Bytes as text; what is no UTF-8 becomes U+FFFD. The check of whole texts goes word by word, the one
+/// that replaces goes byte by byte.
+pub(super) fn utf8(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
 
 /// The value as `T`, if it is one.
 pub(super) fn read<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> Option<T> {

@@ -9,6 +9,7 @@
 
 use super::answer::{Answer, failure};
 use super::dialects::{Dialect, Progress, Reading};
+use super::lax;
 use super::needles;
 use super::seen::{Said, Seen};
 use crate::sse::{Ends, Event, EventKind, decode};
@@ -108,7 +109,7 @@ impl Observer {
         match self.dialect.read(raw, data, first, &mut self.progress) {
             None => self.chunk(data),
             Some(Reading::Unknown) => {
-                let text = String::from_utf8_lossy(data);
+                let text = lax::utf8(data);
                 let error = Answer::parse(&text).and_then(|answer| answer.said().error);
                 self.said(Said { error, ..Said::default() })
             }
@@ -145,7 +146,7 @@ impl Observer {
             self.tokens += 1;
             return Noted::default();
         }
-        let text = String::from_utf8_lossy(data);
+        let text = lax::utf8(data);
         Answer::parse(&text).map(|frame| self.said(frame.said())).unwrap_or_default()
     }
 
@@ -153,7 +154,7 @@ impl Observer {
     fn dataless(&mut self, raw: Option<&[u8]>) {
         let Some(raw) = raw else { return };
         let Some(field) = decode::fields(raw).find(|field| field.name == b"error") else { return };
-        let text = String::from_utf8_lossy(field.value);
+        let text = lax::utf8(field.value);
         let error = serde_json::from_str(&text).ok().and_then(failure);
         self.seen.take(Said { error, ..Said::default() });
     }

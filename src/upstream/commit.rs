@@ -55,7 +55,6 @@ impl Session {
             match step.await {
                 Step::Head => {
                     self.reframed = self.real_head().is_some_and(is_event_stream);
-                    self.head = self.real_head().cloned();
                     if self.bodiless || !self.hold() {
                         return Ok(());
                     }
@@ -74,7 +73,7 @@ impl Session {
                 }
                 Step::End | Step::Due(Due::Hold) => return Ok(()),
                 Step::Due(Due::Early) => {
-                    self.head = Some(early_head());
+                    self.early = Some(early_head());
                     self.reframed = true;
                     return Ok(());
                 }

@@ -27,9 +27,23 @@ use crate::sse::DataWatch;
 /// writes in bursts, 8 KiB 0.43, and a batch is what a stalled stream may hold beyond its window.
 pub(super) const BATCH: usize = 16 * 1024;
 
+/// What decides which deadlines run. While it stays the same, each of them only moves later.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mode {
+    reading: bool,
+    answered: Option<bool>,
+    committed: bool,
+    beats: bool,
+    holds: bool,
+    sent: bool,
+    data: bool,
+}
+
 /// Clocks and buffers of one session.
 pub(super) struct Drive {
     timer: Option<Pin<Box<Sleep>>>,
+    /// The timer is armed for no later than the earliest deadline of this mode.
+    armed: Option<Mode>,
     cut: Option<CutSignal>,
     /// The last look for bytes found none.
     waited: bool,
@@ -54,6 +68,7 @@ impl Drive {
     pub(super) fn new() -> Self {
         Self {
             timer: None,
+            armed: None,
             cut: None,
             waited: false,
             given: false,
@@ -107,6 +122,18 @@ impl Drive {
         self.paused.start(now);
     }
 
+    fn mode(&self, plan: &Plan, reading: bool) -> Mode {
+        Mode {
+            reading,
+            answered: self.answered,
+            committed: self.committed,
+            beats: self.beats,
+            holds: self.hold_until.is_some(),
+            sent: plan.link.sent().is_some(),
+            data: plan.link.last_data().is_some(),
+        }
+    }
+
     fn earliest(&self, plan: &Plan, reading: bool) -> Earliest {
         let earliest = Earliest::none().or(Due::Total, Some(plan.total_at));
         if !reading {
@@ -146,6 +173,12 @@ impl Drive {
         if self.cut.as_mut().is_some_and(|cut| cut.poll(cx).is_ready()) {
             return Poll::Ready(Step::Failed(Failure::ShuttingDown));
         }
+        let mode = self.mode(plan, reading);
+        if self.armed == Some(mode)
+            && self.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_pending())
+        {
+            return Poll::Pending;
+        }
         let Some((at, due)) = self.earliest(plan, reading).get() else { return Poll::Pending };
         loop {
             let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at.into())));
@@ -153,6 +186,7 @@ impl Drive {
                 timer.as_mut().reset(at.into());
             }
             if timer.as_mut().poll(cx).is_pending() {
+                self.armed = Some(mode);
                 return Poll::Pending;
             }
             let now = Instant::now();

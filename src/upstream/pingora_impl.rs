@@ -41,7 +41,7 @@ impl client::Session for Session {
     }
 
     fn response_header(&self) -> Option<&ResponseHeader> {
-        self.head.as_ref()
+        self.early.as_ref().or_else(|| self.real_head())
     }
 
     fn response_finished(&self) -> bool {

@@ -66,8 +66,8 @@ pub struct Session {
     pub(super) plan: Option<Arc<Plan>>,
     pub(super) stage: Stage,
     pub(super) drive: Drive,
-    /// The head that Pingora is given: the engine's, or one of ours when committed early.
-    pub(super) head: Option<ResponseHeader>,
+    /// The head that Pingora is given when committed early, before there is one of the engine's.
+    pub(super) early: Option<ResponseHeader>,
     /// Chunks that came before the head was let through.
     pub(super) held: VecDeque<Bytes>,
     /// A failure that is told once `held` chunks and drained bytes are out.
@@ -94,7 +94,7 @@ impl Session {
             plan: None,
             stage: Stage::Idle,
             drive: Drive::new(),
-            head: None,
+            early: None,
             held: VecDeque::new(),
             pending: None,
             reframed: false,

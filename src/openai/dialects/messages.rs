@@ -19,7 +19,7 @@ pub(super) fn read(name: Option<&[u8]>, data: &[u8], first: bool) -> Reading {
         Some(b"content_block_stop") => return Reading::Nothing,
         _ => {}
     }
-    let text = String::from_utf8_lossy(data);
+    let text = lax::utf8(data);
     let Ok(frame) = serde_json::from_str::<Frame<'_>>(&text) else { return Reading::Nothing };
     let kind = frame.kind.as_deref().map(str::as_bytes);
     match name.or(kind) {

@@ -67,7 +67,7 @@ pub(super) fn read(name: Option<&[u8]>, data: &[u8], first: bool, progress: &mut
         Some(b"keepalive") => return Reading::KeepAlive,
         _ => {}
     }
-    let text = String::from_utf8_lossy(data);
+    let text = lax::utf8(data);
     let Ok(frame) = serde_json::from_str::<Frame<'_>>(&text) else { return Reading::Nothing };
     progress.note(&frame);
     match frame.kind.as_deref() {
