@@ -5,7 +5,7 @@ mod support;
 use std::net::TcpListener;
 
 use support::gateway::{config_file, exit_code};
-use support::wait::{SOON, ms, wait_until_async};
+use support::wait::{SOON, wait_until_async};
 use support::wire::{ANSWER, DONE, Request, event, json_answer};
 use support::{Call, Client, End, Gateway, Settings, as_is, checks, one_engine, streaming};
 use tokio::net::TcpStream;
