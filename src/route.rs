@@ -81,13 +81,20 @@ pub fn glob(pattern: &str, text: impl AsRef<[u8]>) -> bool {
 }
 
 fn has_path(route: &Route, path: &str) -> bool {
-    route.paths.iter().any(|pattern| match pattern.strip_suffix("/*") {
-        None => pattern == path,
-        Some(prefix) => path
-            .strip_prefix(prefix)
-            .and_then(|rest| rest.strip_prefix('/'))
-            .is_some_and(|segment| !segment.is_empty() && !segment.contains('/') && plain(segment)),
-    })
+    route.paths.iter().any(|pattern| pattern == path || (pattern.contains('*') && fits(pattern, path)))
+}
+
+/// Whether a path fits a pattern in which a segment `*` stands for exactly one.
+fn fits(pattern: &str, path: &str) -> bool {
+    let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some("*"), Some(segment)) if plain(segment) => {}
+            (Some(wanted), Some(segment)) if wanted == segment && wanted != "*" => {}
+            _ => return false,
+        }
+    }
 }
 
 /// Whether each pattern matches a line of its header. A line is compared whole: no commas are read.
@@ -95,9 +102,9 @@ fn has_headers(route: &Route, headers: &HeaderMap) -> bool {
     route.headers.iter().all(|(name, pattern)| headers.get_all(name).iter().any(|line| glob(pattern, line)))
 }
 
-/// A segment that every reader takes for the same one: no dot segment, nothing percent-encoded.
+/// A segment that every reader takes for the same one: not empty, no dot segment, nothing percent-encoded.
 fn plain(segment: &str) -> bool {
-    segment != "." && segment != ".." && !segment.contains(['%', '\\', ';'])
+    !segment.is_empty() && segment != "." && segment != ".." && !segment.contains(['%', '\\', ';'])
 }
 
 /// The methods a route takes: GET and POST unless it says otherwise, and HEAD where GET.
@@ -124,6 +131,25 @@ fn allow(routes: &[&Arc<Route>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_star_is_one_plain_segment_wherever_it_stands() {
+        for (pattern, path, expected) in [
+            ("/v1/responses/*", "/v1/responses/resp_1", true),
+            ("/v1/responses/*", "/v1/responses", false),
+            ("/v1/responses/*", "/v1/responses/", false),
+            ("/v1/responses/*", "/v1/responses/a/b", false),
+            ("/v1/responses/*", "/v1/responses/..", false),
+            ("/v1/responses/*", "/v1/responses/a%2fb", false),
+            ("/v1/responses/*/cancel", "/v1/responses/resp_1/cancel", true),
+            ("/v1/responses/*/cancel", "/v1/responses/resp_1/other", false),
+            ("/v1/responses/*/cancel", "/v1/responses/cancel", false),
+            ("/*/*", "/a/b", true),
+            ("/*/*", "/a/b/c", false),
+        ] {
+            assert_eq!(fits(pattern, path), expected, "{pattern} on {path}");
+        }
+    }
 
     #[test]
     fn globs_match_whole_names() {

@@ -3,6 +3,7 @@
 
 mod support;
 
+use support::wait::{ms, silence};
 use support::wire::{ANSWER, CHAT_PATH, DONE, Request, chat_of, event, json_answer};
 use support::{Client, End, Gateway, Settings, Upstream, as_is, checks, one_engine, streaming};
 
@@ -84,6 +85,27 @@ async fn requests_behind_a_stream_wait_for_its_end() {
         assert!(lines.iter().all(|line| line["outcome"] == "completed"), "{lines:?}");
         checks::at_rest(&gateway).await;
     }
+}
+
+/// `half_close: finish`: requests that came before the client's end are answered before the connection closes.
+#[tokio::test]
+async fn the_end_waits_behind_the_requests_before_it() {
+    let (gateway, mut upstream) = one_engine(|settings| settings.set("stream.half_close", "finish")).await;
+    let mut client = gateway.client().await;
+    client.send([numbered(0).bytes(), numbered(1).bytes()].concat()).await;
+    for number in 0..2 {
+        let call = upstream.call().await;
+        if number == 0 {
+            client.half_close().await;
+            silence(ms(50)).await;
+        }
+        call.answer(json_answer(&answer_to(number))).await;
+        let answer = client.answer().await;
+        assert_eq!((answer.status(), answer.text()), (200, answer_to(number)));
+    }
+    client.closed().await;
+    assert_eq!(client.raw(), b"", "no more answers than requests");
+    checks::at_rest(&gateway).await;
 }
 
 /// Who sends on and leaves is gone all the same: his stream ends, and nothing of the rest is begun.

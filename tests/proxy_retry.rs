@@ -148,6 +148,22 @@ async fn a_refused_connect_moves_to_the_other_node() {
     gateway.wait_metric("requests_total", &[("outcome", "completed")], 10.0).await;
 }
 
+/// A second attempt takes no turn: beside a dead node only every other exchange meets it.
+#[tokio::test]
+async fn a_dead_node_costs_only_the_exchanges_whose_turn_it_is() {
+    let refusing = Refusing::start();
+    let engine = Upstream::answering(|_| stream_answer("ok")).await;
+    let gateway = Gateway::start(Settings::new(&[refusing.addr(), engine])).await;
+    for count in 1..=6 {
+        let mut client = gateway.send(&Request::chat()).await;
+        checks::streamed(&mut client, "ok").await;
+        // One after the other: the line is written when the turn is over.
+        gateway.all_access(count).await;
+    }
+    let attempts: Vec<_> = gateway.all_access(6).await.iter().map(|line| line["attempts"].as_u64()).collect();
+    assert_eq!(attempts, [2, 1, 2, 1, 2, 1].map(Some));
+}
+
 /// H14 and B16: 429, 502, 503 and 504 move; the other node's answer is the client's.
 #[tokio::test]
 async fn an_overloaded_node_is_left_for_the_other() {

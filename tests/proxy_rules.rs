@@ -122,7 +122,9 @@ async fn a_pattern_stands_for_one_plain_segment() {
     let responses =
         |name: &str, path: &str| json!({ "name": name, "match": { "path": path }, "cluster": "c" });
     let (gateway, mut upstream) = one_engine(|settings| {
-        routes(settings, &[responses("one", "/v1/responses/*"), responses("all", "/v1/responses")])
+        let one = responses("one", "/v1/responses/*");
+        let cancel = responses("cancel", "/v1/responses/*/cancel");
+        routes(settings, &[one, cancel, responses("all", "/v1/responses")])
     })
     .await;
     for path in [
@@ -130,7 +132,10 @@ async fn a_pattern_stands_for_one_plain_segment() {
         "/v1/responses//",
         "/v1/responses//a",
         "/v1/responses/a/",
-        "/v1/responses/a/cancel",
+        "/v1/responses/a/other",
+        "/v1/responses//cancel",
+        "/v1/responses/../cancel",
+        "/v1/responses/a/cancel/b",
         "/v1/responses/.",
         "/v1/responses/..",
         "/v1/responses/%2e%2e",
@@ -152,6 +157,7 @@ async fn a_pattern_stands_for_one_plain_segment() {
         ("/v1/responses/resp_1-a.b~c", "one"),
         ("/v1/responses/...", "one"),
         ("/v1/responses/a?b=/c/d", "one"),
+        ("/v1/responses/a/cancel", "cancel"),
         ("/v1/responses?a", "all"),
     ] {
         let mut client = gateway.send(&Request::bare("GET", path)).await;

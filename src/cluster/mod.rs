@@ -42,12 +42,21 @@ impl Cluster {
     /// [`NoBackend`] when nothing is left to pick from.
     pub fn pick(&self, tried: &[Arc<Backend>]) -> Result<InFlight, NoBackend> {
         let usable: Vec<bool> = self.backends.iter().map(|backend| is_usable(backend, tried)).collect();
-        let turn = self.cursor.fetch_add(1, Ordering::Relaxed);
+        // Another attempt of the same exchange takes no turn of its own: where every second node is down it
+        // would bring each exchange to a dead one first.
+        let turn = match tried.last().and_then(|last| self.place_of(last)) {
+            Some(at) => at + 1,
+            None => self.cursor.fetch_add(1, Ordering::Relaxed),
+        };
         match pick::round_robin(&usable, turn) {
             Some(at) => Ok(InFlight::new(self.backends[at].clone())),
             None if self.backends.iter().all(|backend| backend.drain) => Err(NoBackend::AllDraining),
             None => Err(NoBackend::AllTried),
         }
+    }
+
+    fn place_of(&self, backend: &Arc<Backend>) -> Option<usize> {
+        self.backends.iter().position(|other| Arc::ptr_eq(backend, other))
     }
 
     /// Whether a backend is left that could still be tried.

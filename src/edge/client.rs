@@ -33,6 +33,8 @@ pub struct Client {
     blocked_micros: AtomicU64,
     /// The answer under way is not whole, and only the end of the connection will tell its end.
     open_ended: AtomicBool,
+    /// The client may close its sending side and be answered all the same.
+    half_closes: AtomicBool,
     /// Of a stream: the connection that carries it, and whether it counts there yet.
     carrier: Option<(Arc<Self>, AtomicBool)>,
     /// Of a connection: how many streams count, and the longest `write_stall` among them.
@@ -61,6 +63,7 @@ impl Client {
             cut: AtomicU8::new(0),
             blocked_micros: AtomicU64::new(0),
             open_ended: AtomicBool::new(false),
+            half_closes: AtomicBool::new(false),
             carrier,
             carried: Mutex::default(),
         }
@@ -94,6 +97,12 @@ impl Client {
     /// Back to the limits of a connection without an exchange.
     pub fn unlimit(&self) {
         *self.limits.lock() = IDLE;
+        self.half_closes.store(false, Ordering::Relaxed);
+    }
+
+    /// Until `unlimit`, the client's end is not its departure: requests that came before it have their turn.
+    pub fn let_half_close(&self) {
+        self.half_closes.store(true, Ordering::Relaxed);
     }
 
     /// An answer begins whose end is the end of the connection. Until it is `whole`, closing the
@@ -154,6 +163,10 @@ impl Client {
 
     pub(super) fn is_cut_short(&self) -> bool {
         self.open_ended.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn may_half_close(&self) -> bool {
+        self.half_closes.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_cut(&self, cut: Cut) {

@@ -113,16 +113,19 @@ impl Conn {
         }
     }
 
-    /// Reads while the request is answered: what comes is kept for later, and only its end is told.
+    /// Reads while the request is answered: what comes is kept for later, and only its end is told. An end
+    /// that may be no departure waits behind the requests that came before it: Pingora would close the
+    /// connection behind the answer that runs.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { inner, inbound, quiet, .. } = self;
+        let Self { inner, client, inbound, quiet, .. } = self;
         let mut read_on = |cx: &mut Context<'_>| {
             scratch::with(|bytes| {
                 loop {
                     let mut read = ReadBuf::new(bytes);
                     ready!(Pin::new(&mut *inner).poll_read(cx, &mut read))?;
                     if read.filled().is_empty() {
-                        return Poll::Ready(Ok(()));
+                        let waits = client.may_half_close() && inbound.has_ahead();
+                        return if waits { Poll::Pending } else { Poll::Ready(Ok(())) };
                     }
                     inbound.keep(read.filled());
                 }

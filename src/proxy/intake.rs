@@ -232,5 +232,8 @@ pub(super) fn bind_connection(session: &mut Session, exchange: &Exchange, route:
     }
     if route.stream.half_close == HalfClose::Finish {
         session.set_abort_on_close(false);
+        if let Some(client) = &exchange.client {
+            client.let_half_close();
+        }
     }
 }

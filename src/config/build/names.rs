@@ -67,21 +67,19 @@ pub(super) fn glob(pattern: &str, at: &At<'_>) {
 
 /// A path to match: raw, so that what matches is what the backend gets.
 pub(super) fn path(path: &str, at: &At<'_>) {
-    let fix = match path.strip_suffix("/*").unwrap_or(path) {
+    let fix = match path {
         _ if !path.starts_with('/') => "a path begins with \"/\"",
         _ if path.len() > PATH_BYTES_MAX => "at most 1024 bytes",
-        rest if rest.contains("//") || (rest.is_empty() && path != "/*") => "write a single \"/\"",
-        rest if rest.contains('*') => {
-            "\"*\" may only stand for the whole last segment, as in /v1/responses/*"
+        _ if path.contains("//") => "write a single \"/\"",
+        _ if path.split('/').any(|segment| segment.contains('*') && segment != "*") => {
+            "\"*\" may only stand for a whole segment, as in /v1/responses/*"
         }
-        rest if rest.contains('%') => {
-            "paths are matched as they are on the wire, and encoded ones are refused"
-        }
-        rest if rest.contains(['?', '#']) => "leave out the query: only the path is matched",
-        rest if rest.split('/').any(|segment| segment == "." || segment == "..") => {
+        _ if path.contains('%') => "paths are matched as they are on the wire, and encoded ones are refused",
+        _ if path.contains(['?', '#']) => "leave out the query: only the path is matched",
+        _ if path.split('/').any(|segment| segment == "." || segment == "..") => {
             "write the path without dot segments"
         }
-        rest if !rest.bytes().all(|b| b.is_ascii_graphic()) => "only visible ASCII can stand in a path",
+        _ if !path.bytes().all(|b| b.is_ascii_graphic()) => "only visible ASCII can stand in a path",
         _ => return,
     };
     at.problem(format!("{} can never match", shown(path)), fix);

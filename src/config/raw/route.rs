@@ -43,7 +43,7 @@ pub struct Route {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Match {
-    /// One path or several; a trailing "/*" stands for exactly one more segment.
+    /// One path or several; a segment "*" stands for exactly one.
     pub path: Field<OneOrMany>,
     /// The client's model name; "*" matches any run of characters. Quote what begins with "*".
     pub model: Field<String>,
