@@ -101,7 +101,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The access log cannot be opened.
-    #[error("the access log {target:?} cannot be opened")]
+    #[error("the access log {target} cannot be opened")]
     AccessLog {
         /// Where it was to go.
         target: AccessTarget,
