@@ -3,6 +3,8 @@
 //! The one hard idea: three kinds of headers are out of everybody's reach, in a configuration as in a
 //! request: those of one connection, those the gateway asserts, and those of the body it frames.
 
+use std::borrow::Cow;
+
 use http::header::{HeaderName, HeaderValue};
 
 /// Headers of one connection only (RFC 9110, 7.6.1), and `Upgrade`, which we do not do.
@@ -32,6 +34,11 @@ pub const OURS: [&str; 8] = [
 
 /// Headers that carry a client's credentials.
 pub const CREDENTIALS: [&str; 2] = ["authorization", "x-api-key"];
+
+/// The name as a reader takes it to whom `_` is `-`, as it is to CGI: it would take one header for the other.
+pub fn read_as(name: &str) -> Cow<'_, str> {
+    if name.contains('_') { name.replace('_', "-").into() } else { name.into() }
+}
 
 /// Changes to the head that goes to a backend.
 ///

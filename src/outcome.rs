@@ -20,8 +20,6 @@ pub enum Outcome {
     Timeout,
     /// Refused here: no such path, a bad body, no node.
     Rejected,
-    /// Refused by a limit.
-    Limited,
     /// Ended by a drain.
     Shutdown,
     /// Nobody said how it ended.
@@ -39,7 +37,6 @@ impl Outcome {
             Self::Truncated => "truncated",
             Self::Timeout => "timeout",
             Self::Rejected => "rejected",
-            Self::Limited => "limited",
             Self::Shutdown => "shutdown",
             Self::Abandoned => "abandoned",
         }

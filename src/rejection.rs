@@ -3,8 +3,7 @@
 //! A closed list. Its words are for clients: no address, no key, nothing of another client.
 //! The log has the cause.
 
-use std::time::Duration;
-
+use crate::openai::{About, Told};
 use crate::outcome::Outcome;
 
 /// An answer of the gateway's own, or the error event of a stream that is already committed.
@@ -214,10 +213,16 @@ impl Rejection {
         }
     }
 
-    /// When to come back, where a date helps.
-    pub fn retry_after(&self) -> Option<Duration> {
+    /// What the client is told; the caller keeps the message.
+    pub fn told<'a>(&'a self, message: &'a str, about: About<'a>) -> Told<'a> {
+        Told { code: self.code(), kind: self.kind(), message, param: self.param(), about }
+    }
+
+    /// The header that goes with it: when to come back, in seconds, or what would do instead.
+    pub fn header(&self) -> Option<(&'static str, &str)> {
         match self {
-            Self::Overloaded | Self::NoBackend | Self::ShuttingDown => Some(Duration::from_secs(1)),
+            Self::Overloaded | Self::NoBackend | Self::ShuttingDown => Some(("retry-after", "1")),
+            Self::MethodNotAllowed { allow } => Some(("allow", allow)),
             _ => None,
         }
     }

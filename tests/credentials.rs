@@ -83,7 +83,7 @@ fn every_kind(engine: &Upstream, tls: &Upstream, refusing: &Refusing, authority:
         |name: &str| json!({ "name": name, "match": { "path": format!("/{name}") }, "cluster": name });
     Settings::new(&[engine.addr])
         .set("log.level", "trace")
-        .set("timeouts.first_event", "300ms")
+        .set("timeouts.first_event", "2s")
         .set("clusters.c.auth", auth())
         .set("clusters.refused", cluster(format!("http://{}", refusing.addr())))
         .set("clusters.tls", header)

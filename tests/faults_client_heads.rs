@@ -175,7 +175,7 @@ async fn c11_garbage_is_refused() {
 /// C11: what may yet become a request has the time of a head, and no more.
 #[tokio::test]
 async fn c11_what_never_becomes_a_head_is_closed() {
-    let row = Row::start(1, patient_for("500ms")).await;
+    let row = Row::start(1, patient_for("2s")).await;
     let beginnings: [&[u8]; 4] = [b"G", b"GET /", b"HELO", b"POST / HTTP/1.1\r\nX: \xff\xff"];
     let mut clients = connect(&row, beginnings.len()).await;
     for (client, beginning) in clients.iter_mut().zip(beginnings) {

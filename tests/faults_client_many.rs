@@ -19,30 +19,41 @@ fn patient(settings: Settings) -> Settings {
     settings.set("timeouts.first_event", "25s").set("timeouts.idle", "25s").set("stream.hold_headers", "20s")
 }
 
-/// Asks; leaves during the prefill or the stream, with a FIN or with a reset.
-async fn ask_and_leave(addr: std::net::SocketAddr, number: usize) {
+/// Asks, and every other time leaves during the stream; else gives the client in its prefill.
+async fn ask(addr: std::net::SocketAddr, number: usize) -> Option<Client> {
     let during_stream = number.is_multiple_of(2);
     let pace = if during_stream { "x-sim-first-event: 5ms" } else { "x-sim-first-event: 60s" };
     let request =
         Request::chat().header(pace).header("x-sim-tokens: 100000").header("x-sim-inter-token: 5ms");
     let mut client = Client::connect(addr).await;
     client.send(request.bytes()).await;
-    if during_stream {
-        assert_eq!(client.head().await.status(), 200);
-        client.until_len(500).await;
+    if !during_stream {
+        return Some(client);
     }
-    client.leave(if number % 4 < 2 { Leave::Fin } else { Leave::Reset });
+    assert_eq!(client.head().await.status(), 200);
+    client.until_len(500).await;
+    client.leave(way(number));
+    None
+}
+
+/// With a FIN or with a reset, in either phase.
+fn way(number: usize) -> Leave {
+    if number % 4 < 2 { Leave::Fin } else { Leave::Reset }
 }
 
 /// `ABORTS` clients, so many at a time.
 async fn storm(row: &Row) {
     let addr = row.gateway.addr;
     for first in (0..ABORTS).step_by(AT_ONCE) {
-        let leaving: Vec<_> =
-            (first..first + AT_ONCE).map(|number| tokio::spawn(ask_and_leave(addr, number))).collect();
-        for client in leaving {
-            client.await.expect("it has left");
+        let numbers = first..first + AT_ONCE;
+        let asking: Vec<_> = numbers.clone().map(|number| tokio::spawn(ask(addr, number))).collect();
+        let mut waiting = Vec::new();
+        for (number, client) in numbers.zip(asking) {
+            waiting.extend(client.await.expect("it has asked").map(|client| (client, way(number))));
         }
+        // A reset takes unread bytes with it: only who has been heard is an exchange.
+        row.gateway.wait_metric("in_flight", &[], waiting.len() as f64).await;
+        waiting.into_iter().for_each(|(client, way)| client.leave(way));
     }
     row.gateway.wait_metric("in_flight", &[], 0.0).await;
     row.gateway.wait_metric("connections_active", &[], 0.0).await;

@@ -78,7 +78,7 @@ fn split(stream: &str, events: usize) -> (&str, &str) {
 }
 
 fn everything(settings: Settings) -> Settings {
-    settings.set("timeouts.idle", "400ms").route(json!({
+    settings.set("timeouts.idle", "1500ms").route(json!({
         "name": "all", "cluster": "c", "include_usage": false,
         "match": { "path": [
             "/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/responses/*",

@@ -9,7 +9,7 @@ use support::{Client, Gateway, Settings, Upstream, checks, one_engine};
 
 fn edge(settings: Settings) -> Settings {
     settings
-        .set("server.request", serde_json::json!({ "header_timeout": "700ms", "keepalive": "700ms" }))
+        .set("server.request", serde_json::json!({ "header_timeout": "1500ms", "keepalive": "1500ms" }))
         .set("routes.1.match.path", serde_json::json!(["/v1/completions", "/v1/audio"]))
 }
 
@@ -71,7 +71,7 @@ async fn a_trickled_head_ends_at_its_deadline() {
             client.send("a").await;
         }
         checks::rejected(&client.answer().await, 408, "request_timeout");
-        assert!(begun.elapsed() >= Duration::from_millis(600), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() >= Duration::from_millis(1000), "{:?}", begun.elapsed());
     }
 }
 

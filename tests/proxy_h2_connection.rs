@@ -50,7 +50,7 @@ async fn wait_refused(client: &mut Client) -> h2::Error {
 #[tokio::test]
 async fn silent_connections_are_closed() {
     let short = |settings: Settings| {
-        settings.set("server.request.header_timeout", "300ms").set("server.request.keepalive", "400ms")
+        settings.set("server.request.header_timeout", "1s").set("server.request.keepalive", "1500ms")
     };
     let (gateway, mut upstream) = h2_engine(short).await;
     for said in ["", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
@@ -62,7 +62,7 @@ async fn silent_connections_are_closed() {
     assert_eq!(raw.ended().await, Some(0), "a connection without a request");
     // The time counts from the end of the last stream, not from its beginning.
     let (mut client, mut call) = streaming(&gateway, &mut upstream, &["1"]).await;
-    silence(ms(700)).await;
+    silence(ms(2000)).await;
     call.chunk(event("2")).await;
     client.until_body([event("1"), event("2")].concat().as_bytes()).await;
     call.finish().await;

@@ -48,7 +48,7 @@ async fn weighed(connections: usize) -> u64 {
     let streams = connections * SHARE;
     let clients = open(&gateway, connections).await;
     gateway.wait_metric("streams_active", &[], streams as f64).await;
-    let each = (gateway.rss_kb() - before) / streams as u64;
+    let each = gateway.rss_kb().saturating_sub(before) / streams as u64;
 
     let leaving = Instant::now();
     drop(clients);

@@ -84,7 +84,7 @@ async fn deepseek_tells_usage_unasked_and_loses_nothing() {
 #[tokio::test]
 async fn keep_alive_comments_pass_and_are_no_data() {
     let (gateway, mut upstream) =
-        one_engine(|settings| profile("deepseek")(settings).set("timeouts.first_event", "400ms")).await;
+        one_engine(|settings| profile("deepseek")(settings).set("timeouts.first_event", "1500ms")).await;
     let mut client = gateway.send(&Request::chat()).await;
     let mut call = upstream.call().await;
     call.open().await;

@@ -162,13 +162,12 @@ async fn stream_heads_forbid_buffering() {
 /// H13 (a): a stream longer than the first_event and unary timeouts is not cut by them.
 #[tokio::test]
 async fn a_healthy_stream_outlives_the_other_timeouts() {
-    let short = |settings: support::Settings| {
-        settings.set("timeouts.first_event", "800ms").set("timeouts.unary", "800ms")
-    };
+    let short =
+        |settings: support::Settings| settings.set("timeouts.first_event", "2s").set("timeouts.unary", "2s");
     let (gateway, mut upstream) = one_engine(short).await;
     let (client, mut call) = open_stream(&gateway, &mut upstream).await;
     let mut sent = String::new();
-    for _ in 0..20 {
+    for _ in 0..30 {
         call.chunk(event("x")).await;
         sent.push_str(&event("x"));
         silence(ms(100)).await;
@@ -182,7 +181,7 @@ async fn a_healthy_stream_outlives_the_other_timeouts() {
 /// H13 (b): gaps just under the idle timeout do not cut.
 #[tokio::test]
 async fn gaps_below_the_idle_timeout_pass() {
-    let (gateway, mut upstream) = one_engine(|settings| settings.set("timeouts.idle", "1500ms")).await;
+    let (gateway, mut upstream) = one_engine(|settings| settings.set("timeouts.idle", "2500ms")).await;
     let (client, mut call) = open_stream(&gateway, &mut upstream).await;
     for _ in 0..3 {
         call.chunk(event("x")).await;

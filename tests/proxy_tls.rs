@@ -169,7 +169,7 @@ async fn a_client_that_takes_nothing_is_cut() {
 /// A handshake that does not come has no longer than a head.
 #[tokio::test]
 async fn handshakes_are_bounded_in_time() {
-    let short = |settings: Settings| settings.set("server.request.header_timeout", "300ms");
+    let short = |settings: Settings| settings.set("server.request.header_timeout", "2s");
     let (gateway, mut upstream, ..) = secured(&[&["localhost"]], short).await;
     for said in [&b""[..], b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
         let mut client = Client::over(TcpStream::connect(gateway.addr).await.unwrap());

@@ -179,7 +179,7 @@ async fn a_handshake_without_end_is_a_connect_timeout() {
     let _held = within("the gateway connects", SOON, listener.accept()).await.expect("accept");
     let answer = client.answer().await;
     assert_eq!((answer.status(), &answer.json()["error"]["code"]), (504, &json!("connect_timeout")));
-    gateway.wait_log("no TLS connection in 500ms").await;
+    gateway.wait_log("no TLS connection in 2s").await;
 
     let settings = Settings::new(&[addr, good.addr]).https(trusting(&authority));
     let gateway = Gateway::start(settings).await;

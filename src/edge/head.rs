@@ -6,6 +6,7 @@
 
 use http::uri::{PathAndQuery, Uri};
 
+use crate::header_rules::read_as;
 use crate::rejection::Rejection;
 
 /// Most header lines that can be allowed: Pingora's own bound.
@@ -99,10 +100,12 @@ fn framing(headers: &[httparse::Header<'_>], is_current: bool) -> Result<Framing
     }
 }
 
-/// Whether a reader that takes `_` for `-`, as CGI does, would take this name for framing.
+/// Whether a reader to whom `_` is `-` would take this name for framing.
 fn is_disguised(name: &str) -> bool {
-    let names = ["content-length", "transfer-encoding"];
-    name.contains('_') && names.contains(&name.replace('_', "-").to_ascii_lowercase().as_str())
+    let framing = |read_as: &str| {
+        ["content-length", "transfer-encoding"].iter().any(|one| one.eq_ignore_ascii_case(read_as))
+    };
+    name.contains('_') && framing(&read_as(name))
 }
 
 /// Exactly one `Host` in HTTP/1.1 (RFC 9112, 3.2), of characters that no reader takes for a path.
@@ -165,7 +168,7 @@ pub(super) fn too_large(head: &[u8], limits: &Limits) -> Rejection {
     }
 }
 
-fn bad(message: &'static str) -> Rejection {
+pub(super) fn bad(message: &'static str) -> Rejection {
     Rejection::invalid(message, None)
 }
 

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::openai::{About, Dialect, Told};
+use crate::openai::{About, Dialect};
 use crate::rejection::Rejection;
 
 /// Time for the answer to be taken and for the client to stop sending.
@@ -55,24 +56,22 @@ pub(super) async fn close(conn: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
 
 /// The body of the answer, on either protocol.
 pub(super) fn body(rejection: &Rejection, id: &str) -> Bytes {
-    Dialect::Other.error_body(&Told {
-        code: rejection.code(),
-        kind: rejection.kind(),
-        message: &rejection.message(),
-        param: None,
-        about: About { request_id: id, ..About::default() },
-    })
+    let about = About { request_id: id, ..About::default() };
+    Dialect::Other.error_body(&rejection.told(&rejection.message(), about))
+}
+
+/// The status of the answer, on either protocol.
+pub(super) fn status(rejection: &Rejection) -> StatusCode {
+    StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST)
 }
 
 fn answer(rejection: &Rejection, id: &str) -> BytesMut {
     let body = body(rejection, id);
-    let status = http::StatusCode::from_u16(rejection.status()).unwrap_or(http::StatusCode::BAD_REQUEST);
+    let status = status(rejection);
     let reason = status.canonical_reason().unwrap_or("Error");
-    let retry = rejection
-        .retry_after()
-        .map_or_else(String::new, |after| format!("retry-after: {}\r\n", after.as_secs().max(1)));
+    let own = rejection.header().map_or_else(String::new, |(name, value)| format!("{name}: {value}\r\n"));
     let head = format!(
-        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{retry}x-request-id: {id}\r\nconnection: close\r\n\r\n",
+        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{own}x-request-id: {id}\r\nconnection: close\r\n\r\n",
         status.as_u16(),
         body.len(),
     );

@@ -12,7 +12,7 @@ use super::exchange::Exchange;
 use super::session;
 use crate::cluster::Backend;
 use crate::config::Auth;
-use crate::header_rules::{CREDENTIALS, HOP_BY_HOP, OURS, Rules};
+use crate::header_rules::{CREDENTIALS, HOP_BY_HOP, OURS, Rules, read_as};
 
 /// Response headers that stop here: they speak of the engine's server, not of its answer.
 const ENGINES: [&str; 3] = ["server", "alt-svc", "x-request-id"];
@@ -103,9 +103,7 @@ pub(super) fn response(head: &mut ResponseHeader, id: &str, is_stream: bool) -> 
 
 fn passes(name: &HeaderName, nominated: &[String], stopped: &[&str]) -> bool {
     let name = name.as_str();
-    // A reader that takes `_` for `-`, as CGI does, would take one for the other.
-    let disguised = name.contains('_').then(|| name.replace('_', "-"));
-    let read_as = disguised.as_deref().unwrap_or(name);
+    let read_as = &*read_as(name);
     !HOP_BY_HOP.contains(&read_as)
         && !stopped.contains(&read_as)
         && !nominated.iter().any(|other| other == name)

@@ -9,7 +9,7 @@ use pingora_proxy::Session;
 
 use super::body;
 use super::exchange::Exchange;
-use crate::openai::{About, Dialect, Told};
+use crate::openai::Dialect;
 use crate::outcome::Outcome;
 use crate::rejection::Rejection;
 
@@ -37,17 +37,12 @@ impl Reply {
     /// The JSON error that says `rejection`, in the form that clients of the endpoint expect.
     pub(super) fn rejection(rejection: &Rejection, exchange: &Exchange) -> Self {
         let dialect = Dialect::of(&exchange.request.path);
-        let body = dialect.error_body(&told(rejection, &rejection.message(), exchange.about()));
+        let body = dialect.error_body(&rejection.told(&rejection.message(), exchange.about()));
         let mut reply = Self::new(rejection.status(), "application/json", body);
         if let Some(name) = dialect.request_id_header() {
             reply.headers.push((name, exchange.id.clone()));
         }
-        if let Some(after) = rejection.retry_after() {
-            reply.headers.push(("retry-after", after.as_secs().max(1).to_string()));
-        }
-        if let Rejection::MethodNotAllowed { allow } = rejection {
-            reply.headers.push(("allow", allow.clone()));
-        }
+        reply.headers.extend(rejection.header().map(|(name, value)| (name, value.to_owned())));
         reply
     }
 
@@ -63,11 +58,6 @@ impl Reply {
         head.insert_header("x-request-id", id)?;
         Ok(head)
     }
-}
-
-/// What the client is told of `rejection`, whose message the caller keeps.
-pub(super) fn told<'a>(rejection: &'a Rejection, message: &'a str, about: About<'a>) -> Told<'a> {
-    Told { code: rejection.code(), kind: rejection.kind(), message, param: rejection.param(), about }
 }
 
 /// Tells the client `rejection`.

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 
-use super::respond;
 use crate::failure::Failure;
 use crate::metrics::ActiveStream;
 use crate::openai::{About, Dialect, Observer};
@@ -96,7 +95,7 @@ impl Stream {
         self.reframer.discard();
         let rejection = self.link.failure().map_or(Rejection::Internal, Failure::rejection);
         let message = rejection.message();
-        Ok(self.dialect.error_event(&respond::told(&rejection, &message, about), self.observer.progress()))
+        Ok(self.dialect.error_event(&rejection.told(&message, about), self.observer.progress()))
     }
 
     /// What goes out for upstream bytes, and whether a data event is among them.

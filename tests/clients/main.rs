@@ -68,7 +68,7 @@ async fn check(test: &str, installed: Result<Installed, String>, script: &str, c
             .set("routes.0.models", json!(["sim-model"]))
             .set("routes.0.match.model", "sim*")
             .set("routes.0.include_usage", true)
-            .set("timeouts.idle", "1s")
+            .set("timeouts.idle", "2s")
             // Each package meets the gateway's comments where an engine is silent.
             .set("stream.heartbeat", "200ms")
             .set("clusters.replay", json!({

@@ -1,4 +1,4 @@
-//! Authorities and certificates, made anew for each test.
+//! Authorities and certificates, made anew for each test: the one place that makes them.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -67,21 +67,38 @@ impl Authority {
     }
 
     fn vouched(&self, names: &[&str], time: (SystemTime, SystemTime)) -> Identity {
-        let key = key();
-        let mut builder = builder(&name("test engine"), self.certificate.subject_name(), &key, time);
-        let mut alternatives = SubjectAlternativeName::new();
-        for name in names {
-            match name.parse::<IpAddr>() {
-                Ok(_) => alternatives.ip(name),
-                Err(_) => alternatives.dns(name),
-            };
-        }
-        let alternatives =
-            alternatives.build(&builder.x509v3_context(Some(&self.certificate), None)).expect("names");
-        builder.append_extension(alternatives).expect("append");
-        builder.sign(&self.key, MessageDigest::sha256()).expect("sign");
-        Identity { key, certificate: builder.build() }
+        identity(names, time, Some((&self.certificate, &self.key)))
     }
+}
+
+impl Identity {
+    /// One that vouches for itself.
+    pub(crate) fn of_its_own(names: &[&str]) -> Self {
+        identity(names, whole(), None)
+    }
+}
+
+/// A server with these names and addresses, vouched for by `issuer` or by itself.
+fn identity(
+    names: &[&str],
+    time: (SystemTime, SystemTime),
+    issuer: Option<(&X509, &PKey<Private>)>,
+) -> Identity {
+    let (key, subject) = (key(), name("test server"));
+    let by = issuer.map_or(&*subject, |(certificate, _)| certificate.subject_name());
+    let mut builder = builder(&subject, by, &key, time);
+    let mut alternatives = SubjectAlternativeName::new();
+    for name in names {
+        match name.parse::<IpAddr>() {
+            Ok(_) => alternatives.ip(name),
+            Err(_) => alternatives.dns(name),
+        };
+    }
+    let issuer_certificate = issuer.map(|(certificate, _)| &**certificate);
+    let alternatives = alternatives.build(&builder.x509v3_context(issuer_certificate, None)).expect("names");
+    builder.append_extension(alternatives).expect("append");
+    builder.sign(issuer.map_or(&key, |(_, key)| key), MessageDigest::sha256()).expect("sign");
+    Identity { key, certificate: builder.build() }
 }
 
 fn whole() -> (SystemTime, SystemTime) {

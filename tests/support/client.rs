@@ -318,7 +318,7 @@ impl Client {
                 h2.cancel();
                 // The connection outlives whatever is to follow from the reset alone.
                 tokio::spawn(async move {
-                    silence(SOON + SOON / 2).await;
+                    silence(SOON).await;
                     drop(h2);
                 });
             }

@@ -20,7 +20,7 @@ use super::wait::{SOON, wait_until};
 use super::wire::Request;
 
 /// For the pool to give its idle connections back, too.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE: Duration = SOON.saturating_mul(3);
 
 /// One row.
 #[derive(Debug)]
@@ -99,13 +99,7 @@ impl Row {
 
     /// The access lines of this many exchanges, no more and no fewer.
     pub(crate) async fn lines(&self, exchanges: usize) -> Vec<Value> {
-        wait_until("an access line for each exchange", SOON, || {
-            self.gateway.access_lines().len() >= exchanges
-        })
-        .await;
-        let lines = self.gateway.access_lines();
-        assert_eq!(lines.len(), exchanges, "one line an exchange");
-        lines
+        self.gateway.all_access(exchanges).await
     }
 
     /// This many exchanges ended so, by the metrics and by the access lines, each with these fields.

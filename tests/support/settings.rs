@@ -26,7 +26,7 @@ impl Settings {
             "log": { "level": "info", "format": "json" },
             "stream": { "heartbeat": "never", "hold_headers": "0s", "write_stall": "3s" },
             "timeouts": {
-                "connect": "500ms", "first_event": "3s", "unary": "3s", "idle": "2s", "total": "30s",
+                "connect": "2s", "first_event": "5s", "unary": "5s", "idle": "4s", "total": "30s",
             },
             "clusters": { "c": { "profile": "openai", "backends": backends } },
             "routes": [

@@ -1,22 +1,17 @@
-//! Certificates made on the spot, and clients that speak TLS.
+//! Clients that speak TLS, and the files of a listener that does.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use openssl::asn1::Asn1Time;
-use openssl::ec::{EcGroup, EcKey};
-use openssl::hash::MessageDigest;
-use openssl::nid::Nid;
-use openssl::pkey::{PKey, Private};
 use openssl::ssl::{SslConnector, SslMethod, SslVersion};
-use openssl::x509::extension::SubjectAlternativeName;
-use openssl::x509::{X509, X509NameBuilder};
+use openssl::x509::X509;
 use serde_json::{Value, json};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio_openssl::SslStream;
 
+use super::certificates::Identity;
 use super::client::Client;
 use super::h2::H2;
 use super::wait::{SOON, within};
@@ -32,9 +27,7 @@ pub(crate) struct Pair {
 impl Pair {
     /// Makes one for these DNS names; the files are named after the first.
     pub(crate) fn make(dir: &Path, names: &[&str]) -> Self {
-        let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).expect("a curve");
-        let key = PKey::from_ec_key(EcKey::generate(&group).expect("a key")).expect("a key");
-        let x509 = certificate(&key, names);
+        let Identity { key, certificate: x509 } = Identity::of_its_own(names);
         let file = |end: &str| dir.join(format!("{}.{end}", names[0].replace('*', "any")));
         let pair = Self { cert: file("crt"), key: file("key"), x509 };
         std::fs::write(&pair.cert, pair.x509.to_pem().expect("PEM")).expect("write");
@@ -51,27 +44,6 @@ impl Pair {
     pub(crate) fn der(&self) -> Vec<u8> {
         self.x509.to_der().expect("DER")
     }
-}
-
-fn certificate(key: &PKey<Private>, names: &[&str]) -> X509 {
-    let mut name = X509NameBuilder::new().expect("a name");
-    name.append_entry_by_text("CN", names[0]).expect("a name");
-    let name = name.build();
-    let mut builder = X509::builder().expect("a certificate");
-    builder.set_version(2).expect("version 3");
-    builder.set_subject_name(&name).expect("a subject");
-    builder.set_issuer_name(&name).expect("an issuer");
-    builder.set_pubkey(key).expect("a key");
-    builder.set_not_before(&Asn1Time::days_from_now(0).expect("a time")).expect("a time");
-    builder.set_not_after(&Asn1Time::days_from_now(2).expect("a time")).expect("a time");
-    let mut alternatives = SubjectAlternativeName::new();
-    for name in names {
-        alternatives.dns(name);
-    }
-    let alternatives = alternatives.build(&builder.x509v3_context(None, None)).expect("names");
-    builder.append_extension(alternatives).expect("names");
-    builder.sign(key, MessageDigest::sha256()).expect("a signature");
-    builder.build()
 }
 
 /// What a client offers.

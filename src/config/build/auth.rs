@@ -9,26 +9,11 @@ use crate::config::expand;
 use crate::config::place::{At, shown};
 use crate::config::raw::{self, Field};
 use crate::config::{Auth, Credential};
+use crate::header_rules::{HOP_BY_HOP, OURS};
 use crate::secret::Secret;
 
-/// Headers that mean something else on the way to a backend.
-const TAKEN: [&str; 15] = [
-    "accept-encoding",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "x-forwarded-for",
-    "x-request-id",
-];
+/// Headers of the body, which say how it is to be read.
+const OF_THE_BODY: [&str; 3] = ["accept-encoding", "content-encoding", "content-type"];
 
 const FORMS: &str = "write { bearer_env: NAME }, { bearer_file: PATH }, { header: x-api-key, env: NAME } or { header: x-api-key, file: PATH }";
 
@@ -87,9 +72,16 @@ fn found<'t>(field: &Field<String>, at: &At<'t>, is_variable: bool, environment:
     Some((text, source, at.clone()))
 }
 
+/// Whether the header means something else on the way to a backend. A proxy's credential is one.
+fn is_taken(name: &str) -> bool {
+    (HOP_BY_HOP.contains(&name) && name != "proxy-authorization")
+        || OURS.contains(&name)
+        || OF_THE_BODY.contains(&name)
+}
+
 fn header(name: &str, at: &At<'_>) -> Option<HeaderName> {
     match HeaderName::from_bytes(name.as_bytes()) {
-        Ok(header) if TAKEN.contains(&header.as_str()) => {
+        Ok(header) if is_taken(header.as_str()) => {
             at.problem(format!("the header {header} cannot carry a credential"), "as in x-api-key");
             None
         }

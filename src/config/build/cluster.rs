@@ -88,24 +88,15 @@ fn attempts(raw: &raw::Cluster, at: &At<'_>) -> u32 {
 
 fn backends(raw: &raw::Cluster, at: &At<'_>, toward: &tls::Toward) -> Vec<Backend> {
     let at_list = at.key("backends");
-    let list = match &raw.backends {
-        Field::Set(list) if !list.is_empty() => list,
-        Field::Wrong => return Vec::new(),
-        Field::Set(_) | Field::Absent => {
-            at_list.problem(
-                "the cluster has no backends",
-                "write [ { name: gpu-1, url: \"http://HOST:PORT\" } ]",
-            );
-            return Vec::new();
-        }
-    };
+    let fix = "write [ { name: gpu-1, url: \"http://HOST:PORT\" } ]";
+    let list = value::filled(&raw.backends, &at_list, "the cluster has no backends", fix);
     let mut unique = Unique::new("backend");
     let readable = list.iter().enumerate().filter_map(|(i, raw)| Some((at_list.index(i), raw.get()?)));
     readable.filter_map(|(at, raw)| backend(raw, &at, &mut unique, toward)).collect()
 }
 
 fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique, toward: &tls::Toward) -> Option<Backend> {
-    let name = required(&raw.name, "name", at, "write name: gpu-1");
+    let name = value::required(&raw.name, "name", at, "write name: gpu-1");
     if let Some(name) = name {
         names::label(name, &at.key("name"));
         unique.check(name, &at.key("name"), "names are unique in a cluster");
@@ -113,7 +104,7 @@ fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique, toward: &tls::T
     if raw.weight.get().is_some_and(|weight| weight.0 == 0) {
         at.key("weight").problem("a backend of weight 0 gets no work", "write drain: true instead");
     }
-    let url = required(&raw.url, "url", at, "write url: \"http://HOST:PORT\"")?;
+    let url = value::required(&raw.url, "url", at, "write url: \"http://HOST:PORT\"")?;
     match url::parse(url) {
         Ok(target) => Some(Backend {
             name: Arc::from(name?.as_str()),
@@ -129,16 +120,4 @@ fn backend(raw: &raw::Backend, at: &At<'_>, unique: &mut Unique, toward: &tls::T
             None
         }
     }
-}
-
-fn required<'a>(
-    field: &'a Field<String>,
-    key: &'static str,
-    at: &At<'_>,
-    fix: &'static str,
-) -> Option<&'a String> {
-    if field.is_absent() {
-        at.key(key).problem("missing", fix);
-    }
-    field.get()
 }

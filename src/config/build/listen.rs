@@ -6,27 +6,16 @@ use crate::config::raw::{self, Field};
 use crate::config::{Certificate, Listen, Transport};
 
 pub(super) fn listen(raw: &raw::Server, at: &At<'_>) -> Vec<Listen> {
-    let listeners = match &raw.listen {
-        Field::Set(listeners) if !listeners.is_empty() => listeners,
-        Field::Wrong => return Vec::new(),
-        Field::Set(_) | Field::Absent => {
-            at.problem("no address to serve clients on", "write [ { address: 127.0.0.1:8080 } ]");
-            return Vec::new();
-        }
-    };
+    let fix = "write [ { address: 127.0.0.1:8080 } ]";
+    let listeners = value::filled(&raw.listen, at, "no address to serve clients on", fix);
     let mut listens = Vec::new();
     for (i, listener) in listeners.iter().enumerate() {
         let at = at.index(i);
         let Some(listener) = listener.get() else { continue };
         let transport = transport(listener, &at);
-        match &listener.address {
-            Field::Set(text) => {
-                let address = value::address(text, &at.key("address"));
-                listens.extend(address.map(|address| Listen { address, transport }));
-            }
-            Field::Absent => at.key("address").problem("missing", "write { address: 127.0.0.1:8080 }"),
-            Field::Wrong => {}
-        }
+        let text = value::required(&listener.address, "address", &at, "write { address: 127.0.0.1:8080 }");
+        let address = text.and_then(|text| value::address(text, &at.key("address")));
+        listens.extend(address.map(|address| Listen { address, transport }));
     }
     listens
 }
@@ -43,14 +32,8 @@ fn transport(raw: &raw::Listen, at: &At<'_>) -> Transport {
 }
 
 fn certificates(raw: &raw::ListenTls, at: &At<'_>) -> Vec<Certificate> {
-    let certificates = match &raw.certificates {
-        Field::Set(certificates) if !certificates.is_empty() => certificates,
-        Field::Wrong => return Vec::new(),
-        Field::Set(_) | Field::Absent => {
-            at.problem("TLS without a certificate", "write [ { cert: server.crt, key: server.key } ]");
-            return Vec::new();
-        }
-    };
+    let fix = "write [ { cert: server.crt, key: server.key } ]";
+    let certificates = value::filled(&raw.certificates, at, "TLS without a certificate", fix);
     let mut files = Vec::new();
     for (i, certificate) in certificates.iter().enumerate() {
         let Some(certificate) = certificate.get() else { continue };

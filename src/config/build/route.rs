@@ -20,14 +20,8 @@ pub(super) struct Above<'a> {
 
 /// Every route in the order of the file.
 pub(super) fn routes(file: &raw::File, at: &At<'_>, above: &Above<'_>) -> Vec<Route> {
-    let list = match &file.routes {
-        Field::Set(list) if !list.is_empty() => list,
-        Field::Wrong => return Vec::new(),
-        Field::Set(_) | Field::Absent => {
-            at.problem("no routes: every request would be answered 404", "add one, with match and cluster");
-            return Vec::new();
-        }
-    };
+    let what = "no routes: every request would be answered 404";
+    let list = value::filled(&file.routes, at, what, "add one, with match and cluster");
     let indices: HashMap<&str, usize> =
         above.clusters.iter().enumerate().map(|(i, resolved)| (&*resolved.cluster.name, i)).collect();
     let mut unique = Unique::new("route");

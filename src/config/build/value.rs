@@ -8,6 +8,34 @@ use crate::config::place::{At, shown};
 use crate::config::raw::Field;
 use crate::config::units::{self, OrNever};
 
+/// A list that must not be empty. One that is, is told; one that could not be read has been.
+pub(super) fn filled<'t, T>(
+    field: &'t Field<Vec<T>>,
+    at: &At<'_>,
+    what: &'static str,
+    fix: &'static str,
+) -> &'t [T] {
+    match field {
+        Field::Set(list) if !list.is_empty() => return list,
+        Field::Wrong => {}
+        Field::Set(_) | Field::Absent => at.problem(what, fix),
+    }
+    &[]
+}
+
+/// A text that must be there.
+pub(super) fn required<'t>(
+    field: &'t Field<String>,
+    key: &'static str,
+    at: &At<'_>,
+    fix: &'static str,
+) -> Option<&'t String> {
+    if field.is_absent() {
+        at.key(key).problem("missing", fix);
+    }
+    field.get()
+}
+
 /// A duration that may be 0.
 pub(super) fn duration(field: &Field<units::Duration>, default: Duration) -> Duration {
     field.get().map_or(default, |span| span.0)

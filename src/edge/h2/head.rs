@@ -9,9 +9,9 @@ use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 
-use super::super::head::{Limits, is_host, number};
+use super::super::head::{Limits, bad, is_host, number};
 use super::super::refuse;
 use crate::rejection::Rejection;
 
@@ -91,18 +91,16 @@ fn join_cookies(headers: &mut HeaderMap) {
 pub(super) fn refuse(mut respond: SendResponse<Bytes>, rejection: &Rejection, id: &str) {
     let body = refuse::body(rejection, id);
     let mut head = Response::new(());
-    *head.status_mut() = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    *head.status_mut() = refuse::status(rejection);
     head.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     head.headers_mut().insert(CONTENT_LENGTH, body.len().into());
-    if let Ok(id) = HeaderValue::from_str(id) {
-        head.headers_mut().insert("x-request-id", id);
+    for (name, value) in [Some(("x-request-id", id)), rejection.header()].into_iter().flatten() {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            head.headers_mut().insert(name, value);
+        }
     }
     let sent = respond.send_response(head, false).and_then(|mut send| send.send_data(body, true));
     if let Err(error) = sent {
         log::debug!("request {id}: the client did not take its refusal: {error}");
     }
-}
-
-fn bad(message: &'static str) -> Rejection {
-    Rejection::invalid(message, None)
 }
