@@ -28,7 +28,7 @@ pub(super) fn read(usage: Option<&RawValue>) -> Usage {
     let total = lax::count(raw.total_tokens);
     Usage {
         // Rerank and score generate nothing, and tell the total only.
-        prompt: prompt_told.or(total.filter(|_| completion_told.is_none())),
+        prompt: prompt_told.or_else(|| total.filter(|_| completion_told.is_none())),
         completion: completion_told,
         total,
         cached: lax::count(prompt.cached_tokens)
