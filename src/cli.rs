@@ -80,10 +80,12 @@ impl Failed {
     }
 }
 
-impl From<StartError> for Failed {
-    fn from(error: StartError) -> Self {
-        let Self(code, text) = Self::start(&error);
-        Self(if error.is_configuration() { EX_USAGE } else { code }, text)
+impl Failed {
+    /// A start that failed, with the line of the file where there is one.
+    fn in_file(file: &Path, error: &StartError) -> Self {
+        let Self(code, text) = Self::start(error);
+        let place = error.line().map(|line| format!("{}:{line}: ", file.display())).unwrap_or_default();
+        Self(if error.is_configuration() { EX_USAGE } else { code }, place + &text)
     }
 }
 
@@ -115,22 +117,22 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<(), Failed> {
     match command {
-        Command::Run { config } => run(config::load(&config, &Environment::detect())?),
+        Command::Run { config } => run(config::load(&config, &Environment::detect())?, &config),
         Command::Check { config } => check(&config),
-        Command::Demo => run(Config::parse(DEMO, &Environment::detect())?),
+        Command::Demo => run(Config::parse(DEMO, &Environment::detect())?, Path::new("demo")),
         Command::Sim(args) => run_sim(args.into()),
         Command::Schema => show(&config::schema_json()),
     }
 }
 
-fn run(loaded: Loaded) -> Result<(), Failed> {
+fn run(loaded: Loaded, file: &Path) -> Result<(), Failed> {
     let log = start_log(&loaded.config.log)?;
-    let result = serve(loaded);
+    let result = serve(loaded, file);
     log.close(LAST_LINES);
     result
 }
 
-fn serve(loaded: Loaded) -> Result<(), Failed> {
+fn serve(loaded: Loaded, file: &Path) -> Result<(), Failed> {
     for warning in &loaded.warnings {
         log::warn!("{warning}");
     }
@@ -139,7 +141,8 @@ fn serve(loaded: Loaded) -> Result<(), Failed> {
         log::warn!("{INACTIVE} {}", settings.join(", "));
     }
     let example = example(&loaded.config);
-    server::run(loaded.config, |listening| announce(listening, example.as_deref())).map_err(Failed::from)
+    server::run(loaded.config, |listening| announce(listening, example.as_deref()))
+        .map_err(|error| Failed::in_file(file, &error))
 }
 
 /// Says where the gateway listens. Tools read these lines: see docs/operations.md.
@@ -181,7 +184,7 @@ fn example(config: &Config) -> Option<String> {
 
 fn check(path: &Path) -> Result<(), Failed> {
     let loaded = config::load(path, &Environment::detect())?;
-    server::below(&loaded.config.server.listen)?;
+    server::below(&loaded.config.server.listen).map_err(|error| Failed::in_file(path, &error))?;
     let mut lines: Vec<String> =
         loaded.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
     if !loaded.inactive.is_empty() {

@@ -148,6 +148,8 @@ pub struct Certificate {
     pub cert: PathBuf,
     /// PEM file of the key.
     pub key: PathBuf,
+    /// Line in the configuration file, from 1.
+    pub line: u64,
 }
 
 /// Bounds on what a client may send.
