@@ -25,6 +25,9 @@ const EX_TEMPFAIL: u8 = 75;
 /// How long the last lines of the log may take.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
+/// Begins a list of settings that are in the file and do nothing.
+const INACTIVE: &str = "accepted, but not active yet in this version:";
+
 /// The configuration that `demo` runs: it starts as it is, with simulated engines.
 const DEMO: &str = include_str!("../conf/streamgate.yaml");
 
@@ -62,6 +65,10 @@ enum Command {
 struct Failed(u8, String);
 
 impl Failed {
+    fn output(error: &std::io::Error) -> Self {
+        Self(EX_SOFTWARE, format!("standard output cannot be written: {error}"))
+    }
+
     fn start(error: &dyn Error) -> Self {
         let mut text = error.to_string();
         let mut source = error.source();
@@ -73,10 +80,12 @@ impl Failed {
     }
 }
 
-impl From<StartError> for Failed {
-    fn from(error: StartError) -> Self {
-        let Self(code, text) = Self::start(&error);
-        Self(if error.is_configuration() { EX_USAGE } else { code }, text)
+impl Failed {
+    /// A start that failed, with the line of the file where there is one.
+    fn in_file(file: &Path, error: &StartError) -> Self {
+        let Self(code, text) = Self::start(error);
+        let place = error.line().map(|line| format!("{}:{line}: ", file.display())).unwrap_or_default();
+        Self(if error.is_configuration() { EX_USAGE } else { code }, place + &text)
     }
 }
 
@@ -108,27 +117,32 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<(), Failed> {
     match command {
-        Command::Run { config } => run(config::load(&config, &Environment::detect())?),
+        Command::Run { config } => run(config::load(&config, &Environment::detect())?, &config),
         Command::Check { config } => check(&config),
-        Command::Demo => run(Config::parse(DEMO, &Environment::detect())?),
+        Command::Demo => run(Config::parse(DEMO, &Environment::detect())?, Path::new("demo")),
         Command::Sim(args) => run_sim(args.into()),
-        Command::Schema => say(&config::schema_json()),
+        Command::Schema => show(&config::schema_json()),
     }
 }
 
-fn run(loaded: Loaded) -> Result<(), Failed> {
+fn run(loaded: Loaded, file: &Path) -> Result<(), Failed> {
     let log = start_log(&loaded.config.log)?;
-    let result = serve(loaded);
+    let result = serve(loaded, file);
     log.close(LAST_LINES);
     result
 }
 
-fn serve(loaded: Loaded) -> Result<(), Failed> {
+fn serve(loaded: Loaded, file: &Path) -> Result<(), Failed> {
     for warning in &loaded.warnings {
         log::warn!("{warning}");
     }
+    if !loaded.inactive.is_empty() {
+        let settings: Vec<String> = loaded.inactive.iter().map(ToString::to_string).collect();
+        log::warn!("{INACTIVE} {}", settings.join(", "));
+    }
     let example = example(&loaded.config);
-    server::run(loaded.config, |listening| announce(listening, example.as_deref())).map_err(Failed::from)
+    server::run(loaded.config, |listening| announce(listening, example.as_deref()))
+        .map_err(|error| Failed::in_file(file, &error))
 }
 
 /// Says where the gateway listens. Tools read these lines: see docs/operations.md.
@@ -142,12 +156,17 @@ fn announce(listening: &Listening, example: Option<&str>) {
     lines.push(format!("streamgate admin on http://{}", listening.admin));
     if let (Some(model), Some(url)) = (example, listening.clients.first()) {
         lines.push("try it:".into());
-        lines.push(curl(url, model));
+        lines.push(curl(&reachable(url), model));
     }
     lines.push("ready".into());
     if say(&lines.join("\n")).is_err() {
         log::warn!("standard output is closed; nobody will read where the gateway listens");
     }
+}
+
+/// The unspecified address is no one's to connect to; this machine's own stands for it.
+fn reachable(url: &str) -> String {
+    url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 }
 
 fn curl(url: &str, model: &str) -> String {
@@ -165,15 +184,15 @@ fn example(config: &Config) -> Option<String> {
 
 fn check(path: &Path) -> Result<(), Failed> {
     let loaded = config::load(path, &Environment::detect())?;
-    server::below(&loaded.config.server.listen)?;
+    server::below(&loaded.config.server.listen).map_err(|error| Failed::in_file(path, &error))?;
     let mut lines: Vec<String> =
         loaded.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
     if !loaded.inactive.is_empty() {
-        lines.push("accepted, but not active yet in this version:".into());
+        lines.push(INACTIVE.into());
         lines.extend(loaded.inactive.iter().map(|inactive| format!("  {inactive}")));
     }
     lines.push(format!("{}: ok", path.display()));
-    say(&lines.join("\n"))
+    show(&lines.join("\n"))
 }
 
 fn run_sim(settings: sim::Settings) -> Result<(), Failed> {
@@ -186,7 +205,8 @@ fn run_sim(settings: sim::Settings) -> Result<(), Failed> {
         let failed = |error| Failed(EX_TEMPFAIL, format!("cannot listen on {wanted}: {error}"));
         let engine = sim::Engine::bind(settings).await.map_err(failed)?;
         let addr = engine.local_addr().map_err(failed)?;
-        say(&format!("simulated engine {name} on http://{addr}\nready"))?;
+        say(&format!("simulated engine {name} on http://{addr}\nready"))
+            .map_err(|error| Failed::output(&error))?;
         engine.run(interrupted()).await;
         Ok(())
     })
@@ -201,9 +221,17 @@ async fn interrupted() {
     }
 }
 
-fn say(text: &str) -> Result<(), Failed> {
+fn say(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failed(EX_SOFTWARE, error.to_string()))
+    writeln!(out, "{text}").and_then(|()| out.flush())
+}
+
+/// The same for what a command is asked for: a reader that has seen enough (`| head`) is no failure.
+fn show(text: &str) -> Result<(), Failed> {
+    match say(text) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failed::output(&error)),
+        _ => Ok(()),
+    }
 }
 
 /// The gateway's own log, on stderr.
@@ -243,5 +271,21 @@ impl Write for ToOutlet {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_can_be_copied_whatever_the_address() {
+        for (listening, asked) in [
+            ("http://0.0.0.0:8080", "http://127.0.0.1:8080"),
+            ("https://[::]:443", "https://[::1]:443"),
+            ("http://10.0.0.1:80", "http://10.0.0.1:80"),
+        ] {
+            assert_eq!(reachable(listening), asked);
+        }
     }
 }

@@ -28,6 +28,9 @@ pub enum Failure {
     /// `timeouts.total` has passed.
     #[error("the request took longer than is allowed in total")]
     TotalTimeout,
+    /// Reset, or closed before a single byte of an answer.
+    #[error("the backend closed the connection before it answered")]
+    Unanswered,
     /// Reset, or closed before the answer was complete.
     #[error("the backend closed the connection before its answer was complete")]
     Disconnected,
@@ -52,6 +55,7 @@ impl Failure {
             Self::UnaryTimeout => Rejection::UnaryTimeout,
             Self::IdleTimeout => Rejection::IdleTimeout,
             Self::TotalTimeout => Rejection::TotalTimeout,
+            Self::Unanswered => Rejection::UpstreamUnanswered,
             Self::Disconnected => Rejection::UpstreamDisconnected,
             Self::NotHttp => Rejection::UpstreamNotHttp,
             Self::Status(status) => Rejection::UpstreamStatus(status),
@@ -67,7 +71,9 @@ impl Failure {
             | Self::UnaryTimeout
             | Self::IdleTimeout
             | Self::TotalTimeout => Outcome::Timeout,
-            Self::Connect | Self::Disconnected | Self::NotHttp | Self::Status(_) => Outcome::UpstreamError,
+            Self::Connect | Self::Unanswered | Self::Disconnected | Self::NotHttp | Self::Status(_) => {
+                Outcome::UpstreamError
+            }
             Self::ShuttingDown => Outcome::Shutdown,
         }
     }
@@ -81,7 +87,7 @@ impl Failure {
             Self::UnaryTimeout => "unary_timeout",
             Self::IdleTimeout => "idle_timeout",
             Self::TotalTimeout => "total_timeout",
-            Self::Disconnected => "disconnected",
+            Self::Unanswered | Self::Disconnected => "disconnected",
             Self::NotHttp => "not_http",
             Self::Status(429) => "status_429",
             Self::Status(502) => "status_502",

@@ -32,5 +32,6 @@ mod signals;
 pub mod sim;
 pub mod snapshot;
 pub mod sse;
+pub mod told;
 pub mod upstream;
 pub mod usage;

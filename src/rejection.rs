@@ -68,6 +68,8 @@ pub enum Rejection {
     IdleTimeout,
     /// See [`crate::failure::Failure::TotalTimeout`].
     TotalTimeout,
+    /// See [`crate::failure::Failure::Unanswered`].
+    UpstreamUnanswered,
     /// See [`crate::failure::Failure::Disconnected`].
     UpstreamDisconnected,
     /// See [`crate::failure::Failure::NotHttp`].
@@ -110,6 +112,7 @@ impl Rejection {
             Self::Internal => 500,
             Self::CodingNotImplemented => 501,
             Self::UpstreamUnreachable
+            | Self::UpstreamUnanswered
             | Self::UpstreamDisconnected
             | Self::UpstreamNotHttp
             | Self::UpstreamStatus(_) => 502,
@@ -143,7 +146,7 @@ impl Rejection {
             Self::UnaryTimeout => "unary_timeout",
             Self::IdleTimeout => "idle_timeout",
             Self::TotalTimeout => "total_timeout",
-            Self::UpstreamDisconnected => "upstream_disconnected",
+            Self::UpstreamUnanswered | Self::UpstreamDisconnected => "upstream_disconnected",
             Self::UpstreamUnreachable | Self::UpstreamNotHttp | Self::UpstreamStatus(_) => "upstream_error",
             Self::ShuttingDown => "shutting_down",
             Self::Internal => "internal",
@@ -199,6 +202,7 @@ impl Rejection {
             Self::UnaryTimeout => "the backend did not answer in time".into(),
             Self::IdleTimeout => "the backend went silent in the middle of its answer".into(),
             Self::TotalTimeout => "the request took longer than is allowed".into(),
+            Self::UpstreamUnanswered => "the backend closed the connection before it answered".into(),
             Self::UpstreamDisconnected => {
                 "the backend closed the connection before its answer was complete".into()
             }
@@ -239,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_rejection_has_its_status_and_code() {
-        let table: [(Rejection, u16, &str, &str); 27] = [
+        let table: [(Rejection, u16, &str, &str); 28] = [
             (Rejection::HeadTooLarge, 431, "invalid_request", INVALID),
             (Rejection::UriTooLong, 414, "invalid_request", INVALID),
             (Rejection::HeadTimeout, 408, "request_timeout", TIMEOUT),
@@ -261,6 +265,7 @@ mod tests {
             (Rejection::UnaryTimeout, 504, "unary_timeout", TIMEOUT),
             (Rejection::IdleTimeout, 504, "idle_timeout", TIMEOUT),
             (Rejection::TotalTimeout, 504, "total_timeout", TIMEOUT),
+            (Rejection::UpstreamUnanswered, 502, "upstream_disconnected", SERVER),
             (Rejection::UpstreamDisconnected, 502, "upstream_disconnected", SERVER),
             (Rejection::UpstreamNotHttp, 502, "upstream_error", SERVER),
             (Rejection::UpstreamStatus(500), 502, "upstream_error", SERVER),

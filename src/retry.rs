@@ -45,7 +45,7 @@ pub fn decide(facts: Facts) -> Decision {
 /// The failed node does no more work for this request, and the failure is not of the client's making.
 pub fn surely_over(failure: Failure) -> bool {
     match failure {
-        Failure::Connect | Failure::ConnectTimeout | Failure::Disconnected => true,
+        Failure::Connect | Failure::ConnectTimeout | Failure::Unanswered | Failure::Disconnected => true,
         Failure::Status(status) => matches!(status, 429 | 502 | 503 | 504),
         Failure::FirstEventTimeout
         | Failure::UnaryTimeout
@@ -93,7 +93,16 @@ mod tests {
     #[test]
     fn only_what_surely_ended_is_retried() {
         use Failure::*;
-        let yes = [Connect, ConnectTimeout, Disconnected, Status(429), Status(502), Status(503), Status(504)];
+        let yes = [
+            Connect,
+            ConnectTimeout,
+            Unanswered,
+            Disconnected,
+            Status(429),
+            Status(502),
+            Status(503),
+            Status(504),
+        ];
         let no = [
             FirstEventTimeout,
             UnaryTimeout,

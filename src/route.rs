@@ -54,6 +54,12 @@ pub fn by_model<'a>(candidates: &'a [Arc<Route>], model: Option<&str>) -> Option
     })
 }
 
+/// The candidate for a request that says no model, as it has no JSON body: the first that asks for none. Where
+/// all ask for one the path alone decides, and the first of them takes it.
+pub fn by_path_alone(candidates: &[Arc<Route>]) -> Option<&Arc<Route>> {
+    candidates.iter().find(|route| route.model.is_none()).or_else(|| candidates.first())
+}
+
 /// Whether `text` matches `pattern`, in which `*` stands for any run of characters.
 ///
 /// Linear in practice and never worse than `pattern * text`: on a mismatch only the last `*` is

@@ -87,6 +87,8 @@ pub enum StartError {
         listener: usize,
         /// Index of the certificate.
         certificate: usize,
+        /// Where the file names it.
+        line: u64,
         /// Why.
         #[source]
         source: TlsError,
@@ -101,7 +103,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The access log cannot be opened.
-    #[error("the access log {target:?} cannot be opened")]
+    #[error("the access log {target} cannot be opened")]
     AccessLog {
         /// Where it was to go.
         target: AccessTarget,
@@ -115,6 +117,14 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// The line of the configuration that it is about.
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            Self::Tls { line, .. } => Some(*line),
+            _ => None,
+        }
+    }
+
     /// Whether the configuration is wrong, rather than the moment.
     pub fn is_configuration(&self) -> bool {
         matches!(self, Self::Tls { source, .. } if !matches!(source, TlsError::Unreadable { .. }))
@@ -234,9 +244,12 @@ pub fn below(listen: &[Listen]) -> Result<Vec<Below>, StartError> {
     let below = listen.iter().enumerate().map(|(listener, listen)| match &listen.transport {
         Transport::Plain => Ok(Below::Plain),
         Transport::PlainH2 => Ok(Below::PlainH2),
-        Transport::Tls(certificates) => Tls::load(certificates)
-            .map(Below::Tls)
-            .map_err(|(certificate, source)| StartError::Tls { listener, certificate, source }),
+        Transport::Tls(certificates) => {
+            Tls::load(certificates).map(Below::Tls).map_err(|(certificate, source)| {
+                let line = certificates.get(certificate).map_or(0, |files| files.line);
+                StartError::Tls { listener, certificate, line, source }
+            })
+        }
     });
     below.collect()
 }

@@ -53,6 +53,9 @@ fn the_first_file_of_a_newcomer_has_no_warnings() {
     let start = loaded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("conf/streamgate.yaml"));
     assert!(start.warnings.is_empty(), "{:?}", start.warnings);
     assert_eq!((start.config.clusters[0].backends.len(), start.config.sim.len()), (3, 3));
+    // A terminal gets its prompt back at once, and no line on descriptors comes first.
+    assert!(start.config.server.shutdown.lame_duck.is_zero());
+    assert_eq!(start.config.server.connections_max, Some(1000));
 }
 
 #[test]

@@ -59,6 +59,28 @@ async fn the_model_chooses_the_route() {
     assert_eq!(first.connections(), 0);
 }
 
+/// A request without a JSON body names no model: the route that asks for none takes it, wherever it stands;
+/// where all ask for one, the first.
+#[tokio::test]
+async fn without_a_json_body_a_route_without_a_model_comes_first() {
+    let upload = || {
+        Request::bare("POST", CHAT_PATH).header("Content-Type: multipart/form-data; boundary=b").body("--b--")
+    };
+    for (model_of_last, taken_by) in [(Value::Null, "chat"), (json!("llama*"), "qwen")] {
+        let qwen =
+            json!({ "name": "qwen", "match": { "path": CHAT_PATH, "model": "qwen*" }, "cluster": "c" });
+        let (gateway, mut upstream) =
+            one_engine(|settings| settings.set("routes.0.match.model", model_of_last).route(qwen)).await;
+        let requests = [Request::bare("GET", CHAT_PATH), Request::bare("POST", CHAT_PATH).body(""), upload()];
+        for request in &requests {
+            relayed(&gateway, &mut upstream, request).await;
+        }
+        for line in gateway.all_access(requests.len()).await {
+            assert_eq!(line["route"], taken_by, "{line}");
+        }
+    }
+}
+
 /// Methods: GET and POST by default, HEAD where GET, OPTIONS answered here, others 405 with Allow.
 #[tokio::test]
 async fn methods_are_answered_by_the_route() {

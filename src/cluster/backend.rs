@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::told::Told;
+
 /// One server: where it is and how much of our work it holds.
 #[derive(Debug)]
 pub struct Backend {
@@ -21,6 +23,8 @@ pub struct Backend {
     pub prefix: String,
     /// Takes no new work.
     pub drain: bool,
+    /// Its failures, as far as the log tells them.
+    pub failures: Told,
     in_flight: AtomicUsize,
 }
 
@@ -35,6 +39,7 @@ impl Backend {
             tls: config.tls.clone(),
             prefix: config.prefix.clone(),
             drain: config.drain,
+            failures: Told::default(),
             in_flight: AtomicUsize::new(0),
         }
     }

@@ -148,6 +148,8 @@ pub struct Certificate {
     pub cert: PathBuf,
     /// PEM file of the key.
     pub key: PathBuf,
+    /// Line in the configuration file, from 1.
+    pub line: u64,
 }
 
 /// Bounds on what a client may send.
@@ -211,6 +213,18 @@ pub enum AccessTarget {
     None,
     /// A file, appended to.
     File(PathBuf),
+}
+
+impl std::fmt::Display for AccessTarget {
+    /// As it is written in the file.
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stdout => to.write_str("stdout"),
+            Self::Stderr => to.write_str("stderr"),
+            Self::None => to.write_str("none"),
+            Self::File(path) => path.display().fmt(to),
+        }
+    }
 }
 
 /// How a stream is kept flowing, bounded and ended.

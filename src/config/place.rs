@@ -86,6 +86,11 @@ impl<'t> At<'t> {
         self.node
     }
 
+    /// Its line in the file, from 1.
+    pub(super) fn line(&self) -> u64 {
+        self.line
+    }
+
     /// The setting `key` of this map.
     pub(super) fn key(&self, key: &'t str) -> Self {
         match self.node.and_then(|node| node.entry(key)) {

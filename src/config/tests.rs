@@ -159,8 +159,10 @@ fn what_is_hardly_meant_is_warned_of() {
              or let only trusted networks reach it)",
             "line 3: stream.half_close: finish without a heartbeat: a client that leaves in silence keeps its engine \
              busy (set a heartbeat, as in 15s)",
-            "line 6: clusters.unused: no route leads here (name it in a route, or drop it)",
-            "line 9: routes[1]: never reached: an earlier route takes its paths, whatever the model \
+            "line 6: clusters.doubled.backends[1].url: the path of a url comes before the client's: \
+             /v1/chat/completions would be asked as /v1/v1/chat/completions (drop /v1)",
+            "line 7: clusters.unused: no route leads here (name it in a route, or drop it)",
+            "line 10: routes[1]: never reached: an earlier route takes its paths, whatever the model \
              (give the earlier route a match.model, such as \"qwen*\", or move this one up)",
         ]
     );

@@ -6,35 +6,25 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use parking_lot::Mutex;
+use crate::told::Told;
 
 /// Connections that are being told 503 at a time.
 const REFUSING_MAX: usize = 256;
-
-/// Least time between two lines of the log.
-const QUIET: Duration = Duration::from_secs(1);
 
 /// The open client connections.
 #[derive(Debug)]
 pub struct Connections {
     open: Arc<Count>,
     refusing: Arc<Count>,
-    told: Mutex<Told>,
+    told: Told,
 }
 
 #[derive(Debug)]
 struct Count {
     max: usize,
     now: AtomicUsize,
-}
-
-/// Refusals that the log has not told yet, and when it told the last ones.
-#[derive(Debug)]
-struct Told {
-    untold: u64,
-    at: Option<Instant>,
 }
 
 /// A place among a bounded number, held as long as this lives.
@@ -65,7 +55,7 @@ impl Connections {
         Self {
             open: Count::bounded(max.unwrap_or(usize::MAX)),
             refusing: Count::bounded(REFUSING_MAX),
-            told: Mutex::new(Told { untold: 0, at: None }),
+            told: Told::default(),
         }
     }
 
@@ -81,22 +71,10 @@ impl Connections {
 
     /// One is refused. Gives a place to tell it so, if there is one.
     pub(super) fn refuse(&self, now: Instant) -> Option<Place> {
-        if let Some(count) = self.told.lock().note(now) {
+        if let Some(count) = self.told.note(now) {
             log::warn!("{count} connections refused: server.connections.max = {} are open", self.open.max);
         }
         self.refusing.place()
-    }
-}
-
-impl Told {
-    /// Notes a refusal; gives how many to tell of, if it is time.
-    fn note(&mut self, now: Instant) -> Option<u64> {
-        self.untold += 1;
-        if self.at.is_some_and(|at| now < at + QUIET) {
-            return None;
-        }
-        self.at = Some(now);
-        Some(std::mem::take(&mut self.untold))
     }
 }
 
@@ -112,14 +90,5 @@ mod tests {
         assert_eq!(connections.open(), 2);
         drop(one);
         assert!(connections.admit().is_some());
-    }
-
-    #[test]
-    fn a_flood_is_told_once_a_second() {
-        let mut told = Told { untold: 0, at: None };
-        let start = Instant::now();
-        assert_eq!(told.note(start), Some(1));
-        assert_eq!((told.note(start), told.note(start + QUIET / 2)), (None, None));
-        assert_eq!(told.note(start + QUIET), Some(3));
     }
 }

@@ -27,7 +27,7 @@ const PROTOCOLS: &[u8] = b"\x02h2\x08http/1.1";
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("{path:?} cannot be read (check the path and who may read it): {source}")]
+    #[error("{path:?} cannot be read (check the path and who may read it)")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum TlsError {
         key: PathBuf,
     },
     /// The TLS library refused.
-    #[error("the TLS library refuses: {0}")]
+    #[error("the TLS library refuses")]
     Library(#[from] ErrorStack),
 }
 

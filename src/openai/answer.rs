@@ -260,7 +260,7 @@ mod tests {
             // Rerank and score, as vLLM answers.
             (
                 r#"{"id":"rerank-1","results":[{"index":0,"relevance_score":0.9}],"usage":{"total_tokens":56}}"#,
-                usage(None, None, Some(56)),
+                usage(Some(56), None, Some(56)),
                 None,
             ),
             // A transcription, as OpenAI's newer models answer.

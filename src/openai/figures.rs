@@ -23,10 +23,14 @@ pub(super) fn read(usage: Option<&RawValue>) -> Usage {
     let input = lax::count(raw.input_tokens)
         .map(|input| beside.iter().flatten().fold(input, |sum, cached| sum.saturating_add(*cached)));
     let [cache_read, _] = beside;
+    let prompt_told = lax::count(raw.prompt_tokens).or(input);
+    let completion_told = lax::count(raw.completion_tokens.or(raw.output_tokens));
+    let total = lax::count(raw.total_tokens);
     Usage {
-        prompt: lax::count(raw.prompt_tokens).or(input),
-        completion: lax::count(raw.completion_tokens.or(raw.output_tokens)),
-        total: lax::count(raw.total_tokens),
+        // Rerank and score generate nothing, and tell the total only.
+        prompt: prompt_told.or_else(|| total.filter(|_| completion_told.is_none())),
+        completion: completion_told,
+        total,
         cached: lax::count(prompt.cached_tokens)
             .or_else(|| lax::count(raw.prompt_cache_hit_tokens))
             .or(cache_read),
@@ -121,6 +125,9 @@ mod tests {
         ] {
             assert_eq!(figures(json), want, "{json}");
         }
+        let all_prompt = Usage { prompt: Some(56), total: Some(56), ..Usage::default() };
+        assert_eq!(figures(r#"{"total_tokens":56}"#), all_prompt);
+        assert_eq!(figures(r#"{"completion_tokens":3,"total_tokens":56}"#).prompt, None);
         assert_eq!(figures("null"), Usage::default());
         assert_eq!(figures(r#"{"type":"duration","seconds":5}"#), Usage::default());
     }

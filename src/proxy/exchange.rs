@@ -11,6 +11,7 @@ use std::time::{Instant, SystemTime};
 
 use super::answer::Answer;
 use super::shared::Shared;
+use super::tell::{self, Next};
 use crate::access_log::Line;
 use crate::cluster::{Backend, Cluster, InFlight};
 use crate::config::Route;
@@ -196,6 +197,10 @@ impl Exchange {
         }
         if self.ending.outcome == Outcome::Abandoned && self.shared.drain.is_cut() {
             self.end(Outcome::Shutdown, Some(Rejection::ShuttingDown.code()));
+        }
+        let failure = self.attempt.as_ref().and_then(|attempt| attempt.link.failure());
+        if let Some(failure) = failure {
+            tell::failed(self, failure, Next::End, now);
         }
         let line = self.line(now);
         self.shared.metrics.settle(&line);

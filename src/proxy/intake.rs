@@ -76,12 +76,12 @@ async fn decide(shared: &Shared, session: &mut Session, exchange: &mut Exchange)
     let streaming = peek.as_ref().and_then(|peek| peek.stream).unwrap_or(false);
     exchange.request.model.clone_from(&model);
     exchange.request.streaming = streaming;
-    // A body that is not JSON is routed by its path alone.
+    // A request without a JSON body is routed by its path alone.
     let route = match &peek {
         Some(_) => {
             route::by_model(&candidates, model.as_deref()).ok_or(Rejection::ModelNotFound { model })?
         }
-        None => &candidates[0],
+        None => route::by_path_alone(&candidates).ok_or(Rejection::Internal)?,
     };
     exchange.route = Some(Arc::clone(route));
     if body.bytes.len() as u64 > route.body_bytes {

@@ -17,6 +17,7 @@ mod respond;
 mod session;
 mod shared;
 mod stream;
+mod tell;
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -36,6 +37,7 @@ use http10::Http10;
 use intake::Intake;
 pub use shared::Shared;
 use stream::Stream;
+use tell::Next;
 
 use crate::failure::Failure;
 use crate::openai::{Dialect, Unary};
@@ -202,7 +204,7 @@ impl ProxyHttp for Gateway {
         error.set_retry(retry.is_some());
         if let (Some(failure), Some(cluster)) = (retry, &exchange.cluster) {
             self.shared.metrics.retried(&cluster.config.name, failure);
-            log::warn!("{}: {failure}; trying another node", describe(exchange));
+            tell::failed(exchange, failure, Next::Retry, Instant::now());
             exchange.resent |= exchange.attempt.take().is_some_and(|attempt| attempt.link.was_resent());
         }
         error
@@ -222,7 +224,9 @@ impl ProxyHttp for Gateway {
             Stop::ClientTooSlow => (Outcome::Timeout, None),
             Stop::Internal => (Outcome::Abandoned, Some(Rejection::Internal)),
         };
-        log::debug!("{}: {error}", describe(exchange));
+        if outcome == Outcome::Abandoned {
+            log::warn!("{}: {error}", describe(exchange));
+        }
         exchange.end(outcome, rejection.as_ref().map(Rejection::code));
         let answered = session.response_written().is_some();
         let Some(rejection) = rejection.filter(|_| !answered) else {

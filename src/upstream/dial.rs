@@ -11,6 +11,7 @@ use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::Stream;
 use pingora::upstreams::peer::Peer;
 
+use super::opening::cause;
 use super::plan::Plan;
 use super::tls::{Contexts, TlsFailure};
 use crate::config::Tls;
@@ -49,40 +50,34 @@ impl Dialer {
     /// A fresh connection, ready to be written to.
     pub(super) async fn connect(&self, plan: &Plan) -> Result<Stream, Failure> {
         plan.link.enter(Phase::Connect);
-        let connected = tokio::time::timeout(plan.route.timeouts.connect, self.open(plan)).await;
+        let patience = plan.route.timeouts.connect;
+        let connected = tokio::time::timeout(patience, self.open(plan)).await;
         let failure = match connected {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(failure)) => failure,
             Err(_) => Failure::ConnectTimeout,
         };
-        if failure == Failure::ConnectTimeout && plan.tls.is_some() {
-            log::warn!("{}: no TLS connection in {:?}", told(plan), plan.route.timeouts.connect);
+        if failure == Failure::ConnectTimeout {
+            let what = if plan.tls.is_some() { "TLS connection" } else { "connection" };
+            plan.link.explain(format!("no {what} in {patience:?}"));
         }
         Err(failure)
     }
 
     async fn open(&self, plan: &Plan) -> Result<Stream, Failure> {
         let stream = self.transport.new_stream(&plan.peer).await.map_err(|error| {
-            log::debug!("{}: connecting failed: {error}", told(plan));
             if *error.etype() == ErrorType::ConnectTimedout {
-                Failure::ConnectTimeout
-            } else {
-                Failure::Connect
+                return Failure::ConnectTimeout;
             }
+            if let Some(cause) = cause(&error) {
+                plan.link.explain(cause);
+            }
+            Failure::Connect
         })?;
         let Some(tls) = &plan.tls else { return Ok(stream) };
         self.contexts.handshake(stream, tls).await.map_err(|error: TlsFailure| {
-            log::warn!("{}: {error}", told(plan));
+            plan.link.explain(error.to_string());
             Failure::Connect
         })
-    }
-}
-
-/// The backend in a log line.
-fn told(plan: &Plan) -> String {
-    let address = plan.peer.address();
-    match &plan.tls {
-        Some(tls) => format!("backend {} ({}, {address})", plan.backend, tls.name),
-        None => format!("backend {} ({address})", plan.backend),
     }
 }

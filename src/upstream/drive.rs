@@ -13,11 +13,10 @@ use bytes::{Bytes, BytesMut};
 use pingora::protocols::http::v1::client::HttpSession;
 use tokio::time::Sleep;
 
-use super::opening::{Opened, classify};
+use super::opening::{Opened, cause, classify};
 use super::paused::Paused;
 use super::plan::Plan;
 use super::session::{Session, Stage, Step};
-use super::window::Credit;
 use crate::deadline::{Due, Earliest};
 use crate::drain::CutSignal;
 use crate::failure::Failure;
@@ -204,12 +203,7 @@ impl Drive {
     }
 
     /// Reads what is there: one slice after a pause, up to a batch when the engine is ahead of us.
-    fn poll_body(
-        &mut self,
-        session: &mut HttpSession,
-        credit: &std::sync::Arc<Credit>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Read> {
+    fn poll_body(&mut self, session: &mut HttpSession, plan: &Plan, cx: &mut Context<'_>) -> Poll<Read> {
         let most = if std::mem::take(&mut self.waited) { 0 } else { BATCH };
         let mut batch = BytesMut::new();
         let end = loop {
@@ -228,7 +222,12 @@ impl Drive {
                     }
                 }
                 Poll::Ready(Ok(None)) => break Some(Ok(())),
-                Poll::Ready(Err(error)) => break Some(Err(classify(&error))),
+                Poll::Ready(Err(error)) => {
+                    if let Some(cause) = cause(&error) {
+                        plan.link.explain(cause);
+                    }
+                    break Some(Err(classify(&error)));
+                }
                 Poll::Pending if batch.is_empty() => {
                     self.waited = true;
                     return Poll::Pending;
@@ -236,7 +235,7 @@ impl Drive {
                 Poll::Pending => break None,
             }
         };
-        let chunk = (!batch.is_empty()).then(|| credit.charge(batch));
+        let chunk = (!batch.is_empty()).then(|| plan.credit.charge(batch));
         Poll::Ready(Read { chunk, end })
     }
 }
@@ -275,7 +274,7 @@ impl Session {
                 reading = plan.credit.poll_free(cx).is_ready();
                 if reading {
                     self.drive.paused.end(plan.link.last_data(), Instant::now);
-                    if let Poll::Ready(read) = self.drive.poll_body(session, &plan.credit, cx) {
+                    if let Poll::Ready(read) = self.drive.poll_body(session, plan, cx) {
                         return Poll::Ready(self.take_in(read));
                     }
                 } else {

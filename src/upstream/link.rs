@@ -21,6 +21,7 @@ pub struct Link {
     closed: AtomicU64,
     resent: AtomicU8,
     failure: OnceLock<Failure>,
+    cause: OnceLock<String>,
 }
 
 impl Link {
@@ -35,6 +36,7 @@ impl Link {
             closed: AtomicU64::new(0),
             resent: AtomicU8::new(0),
             failure: OnceLock::new(),
+            cause: OnceLock::new(),
         }
     }
 
@@ -114,6 +116,16 @@ impl Link {
     /// Notes how the attempt failed. The first failure stands.
     pub fn fail(&self, failure: Failure) {
         self.failure.get_or_init(|| failure);
+    }
+
+    /// What the system or the TLS library says of the failure, for the log; `None` where the failure says it all.
+    pub fn cause(&self) -> Option<&str> {
+        self.cause.get().map(String::as_str)
+    }
+
+    /// Notes what is behind the failure. The first cause stands.
+    pub(super) fn explain(&self, cause: impl Into<String>) {
+        self.cause.get_or_init(|| cause.into());
     }
 
     fn read(&self, cell: &AtomicU64) -> Option<Instant> {

@@ -31,14 +31,14 @@ pub(super) struct Opened(pub(super) Box<HttpSession>);
 pub(super) async fn open(dialer: Arc<Dialer>, plan: Arc<Plan>, head: Bytes) -> Result<Opened, Failure> {
     if let Some(pooled) = dialer.pooled(&plan).await {
         match exchange_heads(pooled, head.clone(), &plan).await {
-            Err(Lost { failure: Failure::Disconnected, received: false }) if was_stale(&plan) => {
+            Err(Lost { failure: Failure::Disconnected, received: false, .. }) if was_stale(&plan) => {
                 plan.link.mark_resent();
             }
-            done => return done.map_err(|lost| lost.failure),
+            done => return done.map_err(|lost| lost.told(&plan)),
         }
     }
     let fresh = dialer.connect(&plan).await?;
-    exchange_heads(fresh, head, &plan).await.map_err(|lost| lost.failure)
+    exchange_heads(fresh, head, &plan).await.map_err(|lost| lost.told(&plan))
 }
 
 /// Whether a pooled connection that has just died was dead already: it went right after the request was
@@ -51,6 +51,20 @@ fn was_stale(plan: &Plan) -> bool {
 struct Lost {
     failure: Failure,
     received: bool,
+    cause: Option<String>,
+}
+
+impl Lost {
+    /// What it means for the exchange, its cause noted.
+    fn told(self, plan: &Plan) -> Failure {
+        if let Some(cause) = self.cause {
+            plan.link.explain(cause);
+        }
+        match self.failure {
+            Failure::Disconnected if !self.received => Failure::Unanswered,
+            failure => failure,
+        }
+    }
 }
 
 async fn exchange_heads(stream: Stream, head: Bytes, plan: &Plan) -> Result<Opened, Lost> {
@@ -59,20 +73,21 @@ async fn exchange_heads(stream: Stream, head: Bytes, plan: &Plan) -> Result<Open
     let mut session = Box::new(HttpSession::new(Box::new(Duplex::new(stream, head, plan.body()))));
     match read_head(&mut session).await {
         Ok(()) => Ok(Opened(session)),
-        Err(failure) => Err(Lost { failure, received: has_received(&session) }),
+        Err((failure, cause)) => Err(Lost { failure, received: has_received(&session), cause }),
     }
 }
 
-async fn read_head(session: &mut HttpSession) -> Result<(), Failure> {
+/// The failure comes with what the system says of it.
+async fn read_head(session: &mut HttpSession) -> Result<(), (Failure, Option<String>)> {
     for _ in 0..=INTERIM_MAX {
-        session.read_response().await.map_err(|error| classify(&error))?;
+        session.read_response().await.map_err(|error| (classify(&error), cause(&error)))?;
         match session.get_status().map(|status| status.as_u16()) {
-            Some(101) | None => return Err(Failure::NotHttp),
+            Some(101) | None => return Err((Failure::NotHttp, None)),
             Some(100..=199) => {}
             Some(_) => return Ok(()),
         }
     }
-    Err(Failure::NotHttp)
+    Err((Failure::NotHttp, None))
 }
 
 /// What a read error of Pingora's HTTP/1 client means.
@@ -84,6 +99,16 @@ pub(super) fn classify(error: &Error) -> Failure {
         | ErrorType::ReadTimedout => Failure::Disconnected,
         _ => Failure::NotHttp,
     }
+}
+
+/// What the system says of an error, as in "connection refused"; `None` where it says nothing.
+pub(super) fn cause(error: &Error) -> Option<String> {
+    let root: &(dyn std::error::Error + 'static) = error.root_cause();
+    let mut chain = std::iter::successors(Some(root), |error| error.source());
+    let told = chain.find_map(|error| error.downcast_ref::<std::io::Error>())?.to_string();
+    // The number behind it says the same again.
+    let words = told.split(" (os error").next().unwrap_or(&told);
+    Some(words.to_ascii_lowercase())
 }
 
 fn has_received(session: &HttpSession) -> bool {

@@ -24,9 +24,10 @@ pub(super) fn auth(raw: &raw::Cluster, at: &At<'_>, environment: &Environment) -
         Some(raw::Auth::Word(word)) => match word.as_str() {
             "pass" => Auth::Pass,
             "none" => Auth::None,
-            other => {
-                let what = format!("{} is not known here", shown(other));
-                at.problem(what, format!("write pass or none, or {}", FORMS.trim_start_matches("write ")));
+            // It may be the secret itself, and is not repeated.
+            _ => {
+                let fix = format!("write pass or none, or {}", FORMS.trim_start_matches("write "));
+                at.problem("neither pass nor none; a secret does not belong into this file", fix);
                 Auth::None
             }
         },

@@ -41,7 +41,7 @@ fn certificates(raw: &raw::ListenTls, at: &At<'_>) -> Vec<Certificate> {
         let cert = file(&certificate.cert, &at.key("cert"), "certificate chain");
         let key = file(&certificate.key, &at.key("key"), "private key");
         if let (Some(cert), Some(key)) = (cert, key) {
-            files.push(Certificate { cert: cert.into(), key: key.into() });
+            files.push(Certificate { cert: cert.into(), key: key.into(), line: at.line() });
         }
     }
     files

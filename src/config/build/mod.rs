@@ -32,6 +32,7 @@ pub(super) fn config(file: &raw::File, at: &At<'_>, environment: &Environment) -
     let above = route::Above { server: &server, stream: &stream, timeouts: &timeouts, clusters: &clusters };
     let routes = route::routes(file, &at.key("routes"), &above);
     route::warn_unused(&routes, &clusters, &at.key("clusters"));
+    route::warn_doubled(&routes, &clusters, &at.key("clusters"));
     let session = session::session_map(file.session.get(), &at.key("session"));
     let clusters = clusters.into_iter().map(|resolved| resolved.cluster).collect();
     let sim = sim::engines(file, &at.key("sim"));

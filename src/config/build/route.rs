@@ -25,14 +25,27 @@ pub(super) fn routes(file: &raw::File, at: &At<'_>, above: &Above<'_>) -> Vec<Ro
     let indices: HashMap<&str, usize> =
         above.clusters.iter().enumerate().map(|(i, resolved)| (&*resolved.cluster.name, i)).collect();
     let mut unique = Unique::new("route");
+    let mut unnamed: HashMap<Arc<str>, usize> = HashMap::new();
     let mut routes = Vec::new();
     let mut reach = Reach::default();
     for (i, raw) in list.iter().enumerate() {
         let (Some(raw), at) = (raw.get(), at.index(i)) else { continue };
         let route = route(raw, &at, above, &indices);
-        let at_name = if raw.name.is_absent() { at.clone() } else { at.key("name") };
+        let is_unnamed = raw.name.is_absent();
+        let at_name = if is_unnamed { at.clone() } else { at.key("name") };
         names::text(&route.name, &at_name);
-        unique.check(&route.name, &at_name, "give each its own name");
+        match unnamed.get(&route.name) {
+            Some(first) if is_unnamed => at.problem(
+                format!(
+                    "routes[{first}] and routes[{i}] have no name, and both would be called by their first path"
+                ),
+                "add name: to each, a word of your own",
+            ),
+            _ => unique.check(&route.name, &at_name, "give each its own name"),
+        }
+        if is_unnamed {
+            unnamed.entry(Arc::clone(&route.name)).or_insert(i);
+        }
         reach.check(&route, &at);
         routes.push(route);
     }
@@ -191,6 +204,29 @@ pub(super) fn warn_unused(routes: &[Route], clusters: &[Resolved], at: &At<'_>) 
         }
     }
 }
+
+/// Warns of backends whose path is one that clients send already: `/v1` would come twice.
+pub(super) fn warn_doubled(routes: &[Route], clusters: &[Resolved], at: &At<'_>) {
+    for (i, (resolved, at)) in clusters.iter().zip(at.children()).enumerate() {
+        let leads_here = |route: &&Route| matches!(route.action, Action::Proxy(cluster) if cluster == i);
+        let mut paths = routes.iter().filter(leads_here).flat_map(|route| &route.paths);
+        let Some(path) = paths.find(|path| path.starts_with(&format!("{VERSION}/"))) else { continue };
+        let backends = resolved.cluster.backends.iter().enumerate();
+        for (backend, prefix) in backends.map(|(i, backend)| (i, &backend.prefix)) {
+            if prefix.ends_with(VERSION) {
+                at.key("backends").index(backend).key("url").warning(
+                    format!(
+                        "the path of a url comes before the client's: {path} would be asked as {prefix}{path}"
+                    ),
+                    "drop /v1",
+                );
+            }
+        }
+    }
+}
+
+/// What the paths of OpenAI's API begin with, and what its clients are used to find in a base URL.
+const VERSION: &str = "/v1";
 
 /// Finds routes that an earlier one leaves nothing to.
 #[derive(Default)]

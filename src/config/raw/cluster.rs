@@ -230,7 +230,8 @@ pub struct Headers {
     pub remove: List<String>,
 }
 
-/// A text that may be a secret: `Debug` output does not show it.
+/// A text that may be a secret.
+// `Debug` does not show it.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Hidden(pub String);

@@ -62,6 +62,22 @@ impl de::Error for Wrong {
         };
         Self { what: format!("{} is not known here", shown(variant)), fix, of_value: false }
     }
+
+    /// Of a map that stands where a word may stand too; the keys of others are looked at before.
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let (what, fix) = match nearest(field, expected) {
+            // Who writes this has the token itself behind it.
+            _ if field == "bearer" => (
+                "bearer: a secret does not belong into this file".into(),
+                "write bearer_env: NAME of a variable, or bearer_file: PATH of a file".into(),
+            ),
+            Some(near) => (format!("{}: unknown key", shown(field)), format!("did you mean {near}?")),
+            None => {
+                (format!("{}: unknown key", shown(field)), format!("known here: {}", expected.join(", ")))
+            }
+        };
+        Self { what, fix, of_value: false }
+    }
 }
 
 /// Serde's name of a type in words.

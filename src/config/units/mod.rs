@@ -156,10 +156,13 @@ impl Quantity for Size {
             "MiB" => 20,
             "GiB" => 30,
             "" => return Self::from_number(number),
-            "KB" | "kB" | "K" | "k" => return Err(decimal(text, number, "KiB")),
-            "MB" | "M" => return Err(decimal(text, number, "MiB")),
-            "GB" | "G" => return Err(decimal(text, number, "GiB")),
-            _ => return Err(UnitError::not::<Self>(text)),
+            // nginx writes 50m, most others 50MB.
+            other => match other.to_ascii_lowercase().as_str() {
+                "k" | "kb" | "kib" => return Err(decimal(text, number, "KiB")),
+                "m" | "mb" | "mib" => return Err(decimal(text, number, "MiB")),
+                "g" | "gb" | "gib" => return Err(decimal(text, number, "GiB")),
+                _ => return Err(UnitError::not::<Self>(text)),
+            },
         };
         match number.checked_mul(1 << shift) {
             Some(bytes) => Ok(Self(bytes)),

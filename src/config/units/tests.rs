@@ -23,7 +23,11 @@ fn what_is_no_quantity_is_refused_with_advice() {
     for text in ["", "s", "-1s", "+1s", "1.5s", "1 s", "1S", "1s ", "٣s", "99999999999999999999s"] {
         assert_eq!(fix(text), "write for example 250ms, 5s, 10m or 1h", "{text}");
     }
-    assert_eq!(Size::from_text("64KB").unwrap_err().fix, "write 64KiB");
+    for text in ["64KB", "64kB", "64k", "64K", "64kib"] {
+        assert_eq!(Size::from_text(text).unwrap_err().fix, "write 64KiB", "{text}");
+    }
+    assert_eq!(Size::from_text("50m").unwrap_err().fix, "write 50MiB");
+    assert_eq!(Size::from_text("2g").unwrap_err().fix, "write 2GiB");
     assert_eq!(Size::from_text("17179869184GiB").unwrap_err().fix, "write less");
     for text in ["0/s", "10", "10/d", "/s", "10 / s"] {
         assert!(Rate::from_text(text).is_err(), "{text}");
