@@ -65,11 +65,7 @@ impl Quiet {
                 }
                 asleep
             }
-            _ => {
-                let bell = Arc::new(Bell::default());
-                bell.task.register(cx.waker());
-                self.asleep.insert(Asleep { bell, task: cx.waker().clone(), waits: false })
-            }
+            _ => self.asleep.insert(Asleep { bell: Arc::default(), task: cx.waker().clone(), waits: false }),
         };
         // Before the read: a call that comes during it is not lost.
         asleep.bell.rung.store(false, Ordering::Release);
