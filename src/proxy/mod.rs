@@ -176,7 +176,8 @@ impl ProxyHttp for Gateway {
         end: bool,
         exchange: &mut Exchange,
     ) -> Result<Option<std::time::Duration>> {
-        let about = exchange.request.about(&exchange.id, exchange.arrived_at);
+        // Only a failure has to name the exchange.
+        let about = || exchange.request.about(&exchange.id, exchange.arrived_at);
         match &mut exchange.answer.mode {
             Mode::Reframe(stream) => {
                 let out = stream.filter(body.take(), end, Instant::now(), about);

@@ -65,16 +65,16 @@ impl Stream {
     ///
     /// # Errors
     /// [`Broken`] when the attempt failed while part of an event was out.
-    pub(super) fn filter(
+    pub(super) fn filter<'a>(
         &mut self,
         chunk: Option<Bytes>,
         end: bool,
         now: Instant,
-        about: About<'_>,
+        about: impl FnOnce() -> About<'a>,
     ) -> Result<Option<Bytes>, Broken> {
         let (out, data) = match chunk {
             Some(chunk) if is_mark(&chunk, HEARTBEAT) => (self.heartbeat(chunk), false),
-            Some(chunk) if is_mark(&chunk, FAILURE) => return self.failure(about).map(Some),
+            Some(chunk) if is_mark(&chunk, FAILURE) => return self.failure(about()).map(Some),
             Some(chunk) => self.events(chunk, now),
             None => (None, false),
         };
