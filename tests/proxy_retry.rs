@@ -49,7 +49,9 @@ async fn a_closed_pooled_connection_is_replaced() {
 #[tokio::test]
 async fn a_pooled_connection_reset_by_the_request_is_replaced() {
     for size in [1024, MIB] {
-        let (gateway, mut upstream) = one_engine(as_is).await;
+        // A large upload may take longer than an idle connection is kept by default.
+        let kept = |settings: Settings| settings.set("clusters.c.keepalive", "1m");
+        let (gateway, mut upstream) = one_engine(kept).await;
         let call = pooled(&gateway, &mut upstream).await;
         let body = chat_of(size);
         let mut client = gateway.send(&Request::post(CHAT_PATH, &body)).await;
