@@ -1,6 +1,6 @@
 # `make run` and `make test` are all a newcomer needs; both install what the build needs.
 
-.PHONY: run test check bench golden docker clean
+.PHONY: run test check bench fuzz golden docker clean
 
 ## Start the gateway with three simulated engines.
 run:
@@ -24,6 +24,10 @@ check:
 bench:
 	@scripts/setup.sh
 	scripts/bench.sh
+
+## Fuzz every parser of foreign bytes, a minute each; with a nightly compiler and cargo-fuzz it is led by coverage.
+fuzz:
+	scripts/fuzz.sh
 
 ## Rewrite the golden files of the tests.
 golden:

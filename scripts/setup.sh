@@ -20,6 +20,20 @@ if [ "${1:-build}" = test ]; then
     python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv
     command -v node >/dev/null || want nodejs
     command -v npm >/dev/null || want npm
+    # An origin with a parser of its own, and what docs/from-nginx.md compares with.
+    PATH="$PATH:/usr/sbin" command -v nginx >/dev/null || want nginx-light
+    # Another such parser, for Debian's own Python.
+    /usr/bin/python3 -c 'import h11' 2>/dev/null || want python3-h11
+    # The clock is set while streams run.
+    ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || want libfaketime
+    # Limits that gateways share.
+    command -v redis-server >/dev/null || want redis-server
+    command -v haproxy >/dev/null || want haproxy
+    # Packets are lost, in a network namespace.
+    PATH="$PATH:/usr/sbin" command -v ip >/dev/null || want iproute2
+    PATH="$PATH:/usr/sbin" command -v nft >/dev/null || want nftables
+    # A chat page is opened in a browser.
+    [ -e /usr/lib/chromium/chromium-headless-shell ] || want chromium-headless-shell
 fi
 
 if ! command -v cargo >/dev/null; then

@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
+
+use crate::cluster::BackendState;
 
 /// Shared state of the drain.
 #[derive(Debug, Default)]
@@ -20,6 +23,10 @@ pub struct Drain {
     leaving: AtomicBool,
     cut: AtomicBool,
     cut_told: Arc<Notify>,
+    /// How often all were told to look.
+    looks: AtomicUsize,
+    /// Held while all are told, and while one begins to wait: so each wait is before a word or behind it.
+    order: Mutex<()>,
     working: AtomicUsize,
     idle_told: Notify,
 }
@@ -48,7 +55,7 @@ impl Drain {
     /// Ends every exchange that is left.
     pub fn cut(&self) {
         self.cut.store(true, Ordering::Release);
-        self.cut_told.notify_waiters();
+        self.look();
     }
 
     /// Counts one exchange for as long as the guard lives.
@@ -73,10 +80,26 @@ impl Drain {
         }
     }
 
+    /// Has every exchange look whether it must end: the backend of some has been cut. Rare, so that none
+    /// needs a place to wait for its backend alone.
+    pub fn look(&self) {
+        let _order = self.order.lock();
+        self.looks.fetch_add(1, Ordering::AcqRel);
+        self.cut_told.notify_waiters();
+    }
+
     /// A signal that is ready once exchanges must end.
     pub fn cut_signal(self: &Arc<Self>) -> CutSignal {
-        let told = Box::pin(Arc::clone(&self.cut_told).notified_owned());
-        CutSignal { drain: Arc::clone(self), told, waker: None }
+        CutSignal { drain: Arc::clone(self), backend: None, told: self.told(), seen: 0, waker: None }
+    }
+
+    /// The same for an attempt, which also ends once its backend must have no more of them.
+    pub fn cut_signal_on(self: &Arc<Self>, backend: Arc<BackendState>) -> CutSignal {
+        CutSignal { backend: Some(backend), ..self.cut_signal() }
+    }
+
+    fn told(&self) -> Pin<Box<OwnedNotified>> {
+        Box::pin(Arc::clone(&self.cut_told).notified_owned())
     }
 }
 
@@ -96,26 +119,41 @@ impl Drop for Working {
 #[derive(Debug)]
 pub struct CutSignal {
     drain: Arc<Drain>,
+    backend: Option<Arc<BackendState>>,
     told: Pin<Box<OwnedNotified>>,
+    /// The word that is waited for comes after so many.
+    seen: usize,
     waker: Option<Waker>,
 }
 
 impl CutSignal {
     /// Ready at the cut; otherwise wakes the task then.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.drain.is_cut() {
+        if self.is_cut() {
             return Poll::Ready(());
         }
-        if self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+        let is_waiting = self.seen == self.drain.looks.load(Ordering::Acquire);
+        if is_waiting && self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             return Poll::Pending;
         }
+        self.wait(cx);
+        // The cut may have come between the first look and the registration.
+        if self.is_cut() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Has the task woken by the next word.
+    fn wait(&mut self, cx: &mut Context<'_>) {
+        let drain = Arc::clone(&self.drain);
+        let _order = drain.order.lock();
+        self.seen = drain.looks.load(Ordering::Acquire);
+        self.told = drain.told();
         self.waker = Some(cx.waker().clone());
-        match self.told.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(()),
-            // The cut may have come between the first look and the registration.
-            Poll::Pending if self.drain.is_cut() => Poll::Ready(()),
-            Poll::Pending => Poll::Pending,
-        }
+        let told = self.told.as_mut().poll(cx);
+        debug_assert!(told.is_pending(), "no word comes while the order is held");
+    }
+
+    fn is_cut(&self) -> bool {
+        self.drain.is_cut() || self.backend.as_ref().is_some_and(|backend| backend.leaving.is_cut())
     }
 }
 
@@ -133,6 +171,31 @@ mod tests {
         task.await.unwrap();
         let mut late = drain.cut_signal();
         std::future::poll_fn(|cx| late.poll(cx)).await;
+    }
+
+    #[tokio::test]
+    async fn a_cut_backend_wakes_its_own_and_nobody_else() {
+        let drain = Drain::new();
+        let backends: [Arc<BackendState>; 2] = Default::default();
+        let mut signals = backends.clone().map(|backend| drain.cut_signal_on(backend));
+        let [mut first, mut second] = signals.each_mut().map(|signal| {
+            let mut signal = std::mem::replace(signal, drain.cut_signal());
+            tokio::spawn(async move { std::future::poll_fn(|cx| signal.poll(cx)).await })
+        });
+        // The first word is for nobody, and must not use up what they wait by.
+        for cut in [None, Some(0), Some(1)] {
+            tokio::task::yield_now().await;
+            if let Some(at) = cut {
+                backends[at].leaving.cut(true);
+            }
+            drain.look();
+            match cut {
+                None => {}
+                Some(0) => (&mut first).await.unwrap(),
+                Some(_) => (&mut second).await.unwrap(),
+            }
+            assert_eq!(second.is_finished(), cut == Some(1));
+        }
     }
 
     #[tokio::test]

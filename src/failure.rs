@@ -43,6 +43,9 @@ pub enum Failure {
     /// This gateway is shutting down and its time to drain is over.
     #[error("the gateway is shutting down")]
     ShuttingDown,
+    /// The backend was taken out of the configuration, and the time to drain it is over.
+    #[error("the backend was removed, and its time to drain is over")]
+    BackendRemoved,
 }
 
 impl Failure {
@@ -60,6 +63,7 @@ impl Failure {
             Self::NotHttp => Rejection::UpstreamNotHttp,
             Self::Status(status) => Rejection::UpstreamStatus(status),
             Self::ShuttingDown => Rejection::ShuttingDown,
+            Self::BackendRemoved => Rejection::BackendRemoved,
         }
     }
 
@@ -74,7 +78,7 @@ impl Failure {
             Self::Connect | Self::Unanswered | Self::Disconnected | Self::NotHttp | Self::Status(_) => {
                 Outcome::UpstreamError
             }
-            Self::ShuttingDown => Outcome::Shutdown,
+            Self::ShuttingDown | Self::BackendRemoved => Outcome::Shutdown,
         }
     }
 
@@ -95,6 +99,7 @@ impl Failure {
             Self::Status(504) => "status_504",
             Self::Status(_) => "status",
             Self::ShuttingDown => "shutting_down",
+            Self::BackendRemoved => "backend_removed",
         }
     }
 }

@@ -7,9 +7,10 @@ use std::borrow::Cow;
 
 use http::header::{HeaderName, HeaderValue};
 
-/// Headers of one connection only (RFC 9110, 7.6.1), and `Upgrade`, which we do not do.
-pub const HOP_BY_HOP: [&str; 9] = [
+/// Headers of one connection only (RFC 9110, 7.6.1), `Upgrade`, which we do not do, and what belongs to it.
+pub const HOP_BY_HOP: [&str; 10] = [
     "connection",
+    "http2-settings",
     "keep-alive",
     "proxy-authenticate",
     "proxy-authorization",
@@ -32,6 +33,16 @@ pub const OURS: [&str; 8] = [
     "x-forwarded-host",
 ];
 
+/// Whether proxies tell of their clients in a header, read as [`read_as`] has it. Servers behind proxies believe it.
+pub fn is_of_proxies(read_as: &str) -> bool {
+    read_as.starts_with("x-forwarded-") || read_as == "x-real-ip"
+}
+
+/// Whether a header, read as [`read_as`] has it, says that another URL was meant than the one that was asked for.
+pub fn meant_otherwise(read_as: &str) -> bool {
+    ["x-original-url", "x-rewrite-url"].contains(&read_as)
+}
+
 /// Headers that carry a client's credentials.
 pub const CREDENTIALS: [&str; 2] = ["authorization", "x-api-key"];
 
@@ -43,7 +54,7 @@ pub fn read_as(name: &str) -> Cow<'_, str> {
 /// Changes to the head that goes to a backend.
 ///
 /// Values may be secrets: they are marked sensitive, so that no `Debug` output shows them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules {
     /// Removed first.
     pub remove: Vec<HeaderName>,

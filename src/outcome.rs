@@ -20,6 +20,8 @@ pub enum Outcome {
     Timeout,
     /// Refused here: no such path, a bad body, no node.
     Rejected,
+    /// Refused here: more than the client may have.
+    Limited,
     /// Ended by a drain.
     Shutdown,
     /// Nobody said how it ended.
@@ -37,6 +39,7 @@ impl Outcome {
             Self::Truncated => "truncated",
             Self::Timeout => "timeout",
             Self::Rejected => "rejected",
+            Self::Limited => "limited",
             Self::Shutdown => "shutdown",
             Self::Abandoned => "abandoned",
         }
@@ -49,6 +52,8 @@ impl Outcome {
 pub enum Phase {
     /// The client is sending its body.
     Upload,
+    /// Every backend is full: it waits for a free slot.
+    Queue,
     /// A connection to the backend is being made.
     Connect,
     /// The request is sent, no data event of its stream has come.
@@ -61,12 +66,14 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in the order of an exchange.
-    pub const ALL: [Self; 5] = [Self::Upload, Self::Connect, Self::FirstEvent, Self::Stream, Self::Unary];
+    pub const ALL: [Self; 6] =
+        [Self::Upload, Self::Queue, Self::Connect, Self::FirstEvent, Self::Stream, Self::Unary];
 
     /// The word in metrics and log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Upload => "upload",
+            Self::Queue => "queue",
             Self::Connect => "connect",
             Self::FirstEvent => "first_event",
             Self::Stream => "stream",

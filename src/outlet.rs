@@ -3,7 +3,7 @@
 //! Nobody waits for them: they go through a bounded channel to a thread of their own, and what finds no
 //! room is dropped and counted. A pipe that nobody reads must not stop a stream.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
@@ -13,6 +13,20 @@ use parking_lot::Mutex;
 
 /// Lines that may wait to be written.
 const WAITING_MAX: usize = 8192;
+
+/// Bytes that are written at once where lines wait.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// Lines that an outlet has lost so far.
+#[derive(Debug, Clone, Default)]
+pub struct Losses(Arc<AtomicU64>);
+
+impl Losses {
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// A way out for lines of type `T`.
 #[derive(Debug)]
@@ -42,8 +56,9 @@ impl<T: Send + 'static> Outlet<T> {
         let (ending, ended) = channel();
         let dropped = Arc::new(AtomicU64::new(0));
         let lost = Arc::clone(&dropped);
+        let health = Health { name: name.to_owned(), is_well: true };
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            write_all(&lines, BufWriter::new(output), render, &lost);
+            write_all(&lines, output, render, &lost, health);
             drop(ending);
         })?;
         Ok(Self { sender: Mutex::new(Some(sender)), ended: Mutex::new(Some(ended)), dropped })
@@ -61,6 +76,11 @@ impl<T: Send + 'static> Outlet<T> {
         self.dropped.load(Ordering::Relaxed)
     }
 
+    /// To be counted by somebody else.
+    pub fn losses(&self) -> Losses {
+        Losses(Arc::clone(&self.dropped))
+    }
+
     /// Takes no more lines and waits for those that are in, but no longer than `patience`.
     ///
     /// Says whether they are out.
@@ -71,25 +91,45 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-/// Writes lines as they come, and flushes when none waits.
+/// Writes lines as they come, those that wait together. What cannot be written is lost.
 fn write_all<T>(
     lines: &Receiver<T>,
     mut output: impl Write,
     render: impl Fn(&T) -> Vec<u8>,
     lost: &AtomicU64,
+    mut health: Health,
 ) {
-    let write = |output: &mut dyn Write, line: &T| {
-        if output.write_all(&render(line)).is_err() {
-            lost.fetch_add(1, Ordering::Relaxed);
-        }
-    };
     while let Ok(first) = lines.recv() {
-        write(&mut output, &first);
-        while let Ok(next) = lines.try_recv() {
-            write(&mut output, &next);
+        let (mut batch, mut count) = (render(&first), 1);
+        while batch.len() < BATCH_BYTES
+            && let Ok(next) = lines.try_recv()
+        {
+            batch.extend_from_slice(&render(&next));
+            count += 1;
         }
-        if output.flush().is_err() {
-            lost.fetch_add(1, Ordering::Relaxed);
+        let written = output.write_all(&batch).and_then(|()| output.flush());
+        if written.is_err() {
+            lost.fetch_add(count, Ordering::Relaxed);
+        }
+        health.tell(written);
+    }
+}
+
+/// Says when lines begin to be lost and when they are written again, and nothing in between.
+struct Health {
+    name: String,
+    is_well: bool,
+}
+
+impl Health {
+    fn tell(&mut self, written: io::Result<()>) {
+        let was_well = std::mem::replace(&mut self.is_well, written.is_ok());
+        match written {
+            Err(error) if was_well => {
+                log::error!("{}: lines are lost, as they cannot be written: {error}", self.name);
+            }
+            Ok(()) if !was_well => log::warn!("{}: lines are written again", self.name),
+            _ => {}
         }
     }
 }

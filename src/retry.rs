@@ -19,8 +19,10 @@ pub struct Facts {
     pub attempts: u32,
     /// Attempts allowed in all.
     pub attempts_max: u32,
-    /// A node of the cluster has not been tried.
+    /// A node that may be used has not been tried.
     pub untried: bool,
+    /// The cluster may have one more second attempt.
+    pub budget_left: bool,
 }
 
 /// What to do after a failed attempt.
@@ -37,6 +39,7 @@ pub fn decide(facts: Facts) -> Decision {
     let allowed = !facts.committed
         && facts.body_held
         && facts.untried
+        && facts.budget_left
         && facts.attempts < facts.attempts_max
         && surely_over(facts.failure);
     if allowed { Decision::Retry } else { Decision::GiveUp }
@@ -52,7 +55,8 @@ pub fn surely_over(failure: Failure) -> bool {
         | Failure::IdleTimeout
         | Failure::TotalTimeout
         | Failure::NotHttp
-        | Failure::ShuttingDown => false,
+        | Failure::ShuttingDown
+        | Failure::BackendRemoved => false,
     }
 }
 
@@ -67,6 +71,7 @@ mod tests {
         attempts: 1,
         attempts_max: 2,
         untried: true,
+        budget_left: true,
     };
 
     #[test]
@@ -91,6 +96,11 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_retried_beyond_the_budget() {
+        assert_eq!(decide(Facts { budget_left: false, ..FIRST }), Decision::GiveUp);
+    }
+
+    #[test]
     fn only_what_surely_ended_is_retried() {
         use Failure::*;
         let yes = [
@@ -110,6 +120,7 @@ mod tests {
             TotalTimeout,
             NotHttp,
             ShuttingDown,
+            BackendRemoved,
             Status(500),
             Status(400),
         ];

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use crate::config::Route;
+use crate::config::{Action, Fixed, Route};
 
 /// What the head of a request alone decides.
 #[derive(Debug)]
@@ -42,6 +42,23 @@ pub fn by_head(routes: &[Arc<Route>], path: &str, method: &str, headers: &Header
         ByHead::OtherHeaders
     } else {
         ByHead::OtherMethod { allow: allow(&on_path) }
+    }
+}
+
+/// The fixed answer that everybody gets, without a key: the first candidate has it, whatever the body says.
+pub fn open(candidates: &[Arc<Route>]) -> Option<(&Arc<Route>, &Fixed)> {
+    let first = candidates.first()?;
+    match &first.action {
+        Action::Respond(fixed) if first.model.is_none() && !fixed.needs_key => Some((first, fixed)),
+        _ => None,
+    }
+}
+
+/// The only candidate there is, if there is one.
+pub fn only(candidates: &[Arc<Route>]) -> Option<&Arc<Route>> {
+    match candidates {
+        [only] => Some(only),
+        _ => None,
     }
 }
 

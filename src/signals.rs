@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::proxy::Shared;
+use crate::reload::{Cause, Reloader};
 
 /// The signals that end the process.
 pub(crate) struct Ending {
@@ -16,6 +17,10 @@ pub(crate) struct Ending {
 impl Ending {
     /// Takes them from now on.
     pub(crate) fn new() -> io::Result<Self> {
+        // Untaken they would end the process while it starts; what they do comes later, in `take_others`.
+        for other in [SignalKind::hangup(), SignalKind::quit(), SignalKind::user_defined1()] {
+            drop(signal(other)?);
+        }
         Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
     }
 
@@ -28,20 +33,25 @@ impl Ending {
     }
 }
 
+/// SIGQUIT, which asks for a successor.
+pub(crate) fn quits() -> io::Result<Signal> {
+    signal(SignalKind::quit())
+}
+
 /// Takes the signals that operators send to servers of this kind. Untaken, each would end the process
 /// and every stream in it.
-pub(crate) fn take_others(shared: &Arc<Shared>) -> io::Result<()> {
-    let (mut hangup, mut quit) = (signal(SignalKind::hangup())?, signal(SignalKind::quit())?);
+pub(crate) fn take_others(shared: &Arc<Shared>, reloader: Reloader) -> io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
     let mut user = signal(SignalKind::user_defined1())?;
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         loop {
             tokio::select! {
-                _ = hangup.recv() => log::warn!("SIGHUP: reloading is not available yet; nothing changes"),
-                _ = quit.recv() => log::warn!("SIGQUIT: handing over is not available yet; nothing changes"),
+                _ = hangup.recv() => reloader.poke(Cause::Signal),
                 _ = user.recv() => {
                     shared.access.reopen();
-                    log::info!("SIGUSR1: the access log is opened anew");
+                    shared.usage.reopen();
+                    log::info!("SIGUSR1: the access log and the usage log are opened anew");
                 }
             }
         }

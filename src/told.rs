@@ -25,11 +25,23 @@ impl Told {
     pub fn note(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock();
         state.untold += 1;
-        if state.at.is_some_and(|at| now < at + QUIET) {
+        state.tell(now)
+    }
+
+    /// Gives how many events are to be told of that were not told when they happened, if it is time.
+    pub fn late(&self, now: Instant) -> Option<u64> {
+        let mut state = self.0.lock();
+        if state.untold == 0 { None } else { state.tell(now) }
+    }
+}
+
+impl State {
+    fn tell(&mut self, now: Instant) -> Option<u64> {
+        if self.at.is_some_and(|at| now < at + QUIET) {
             return None;
         }
-        state.at = Some(now);
-        Some(std::mem::take(&mut state.untold))
+        self.at = Some(now);
+        Some(std::mem::take(&mut self.untold))
     }
 }
 
@@ -44,5 +56,14 @@ mod tests {
         assert_eq!(told.note(start), Some(1));
         assert_eq!((told.note(start), told.note(start + QUIET / 2)), (None, None));
         assert_eq!(told.note(start + QUIET), Some(3));
+    }
+
+    #[test]
+    fn the_last_event_is_told_when_no_other_follows() {
+        let told = Told::default();
+        let start = Instant::now();
+        assert_eq!((told.late(start), told.note(start), told.note(start)), (None, Some(1), None));
+        assert_eq!((told.late(start), told.late(start + QUIET)), (None, Some(1)));
+        assert_eq!(told.late(start + QUIET * 2), None);
     }
 }

@@ -6,8 +6,8 @@ mod support;
 
 use std::process::{Command, Stdio};
 
+use support::Settings;
 use support::gateway::{config_file, output};
-use support::{Gateway, Settings};
 
 fn settings() -> Settings {
     Settings::new(&["127.0.0.1:1".parse().unwrap()])
@@ -36,8 +36,43 @@ fn an_access_log_that_cannot_be_opened_is_told_as_it_is_written() {
     assert!(said.contains("the access log /nowhere/access.log cannot be opened: No such file"), "{said}");
 }
 
-#[tokio::test]
-async fn the_start_names_what_is_accepted_and_does_nothing() {
-    let gateway = Gateway::start(settings().set("timeouts.queue", "5s")).await;
-    gateway.wait_log("accepted, but not active yet in this version: timeouts.queue (line 1)").await;
+/// As diff(1): 0 for the same, 1 and what differs, 2 for a file that cannot be used.
+#[test]
+fn diff_tells_what_a_reload_would_change() {
+    let text = |settings: Settings| settings.text(std::path::Path::new("/dev/null"));
+    let (_old_dir, old) = config_file(&text(settings()));
+    let diff = |new: &str| {
+        let (_dir, new) = config_file(new);
+        output(&["diff", old.to_str().unwrap(), new.to_str().unwrap()], &[])
+    };
+    assert_eq!(diff(&text(settings())), (Some(0), String::new()));
+    assert_eq!(diff(&text(settings().set("timeouts.idle", "4000ms"))), (Some(0), String::new()));
+    let route = serde_json::json!({ "name": "new", "match": { "path": "/v1/new" }, "cluster": "c" });
+    let backends = serde_json::json!([{ "name": "other", "url": "http://127.0.0.1:2" }]);
+    let changed = settings()
+        .set("clusters.c.backends", backends)
+        .set("timeouts.idle", "5s")
+        .set("server.threads", 3)
+        .set("log.level", "warn")
+        .route(route);
+    let (code, said) = diff(&text(changed));
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        (code, lines),
+        (
+            Some(1),
+            vec![
+                "+ clusters.c.backends.other",
+                "+ routes.new",
+                "- clusters.c.backends.u1",
+                "~ log.level",
+                "~ server.threads (needs a restart)",
+                "~ timeouts.idle",
+            ]
+        )
+    );
+    let (code, said) = diff("routes: [");
+    assert_eq!(code, Some(2));
+    assert!(said.contains("streamgate.yaml:"), "{said}");
 }

@@ -206,7 +206,7 @@ routes: [{ match: { path: /v1/chat/completions }, cluster: c }]
     let (code, said) = output(&["check", "-c", file.to_str().expect("UTF-8")], &[]);
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains("warning: line 3: clusters.c.tls.verify: certificates of the backends are not checked"),
+        said.contains(":3: clusters.c.tls.verify: certificates of the backends are not checked"),
         "{said}"
     );
 }

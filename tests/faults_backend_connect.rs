@@ -6,7 +6,7 @@ use serde_json::json;
 use support::sockets::Blackhole;
 use support::told::whole_json;
 use support::wire::{CHAT_PATH, MIB, Request, chat_of};
-use support::{Row, Told, as_is, checks};
+use support::{Row, Settings, Told, as_is, checks};
 
 const EXCHANGES: usize = 30;
 
@@ -39,7 +39,8 @@ async fn b1_a_crashed_engine_costs_no_request() {
 /// B1: one has crashed and the other resets: 502 after two attempts, and never a third.
 #[tokio::test]
 async fn b1_two_attempts_are_all() {
-    let mut row = Row::ill(2, "reset_before_head", as_is).await;
+    let all = |settings: Settings| settings.set("clusters.c.retry", json!({ "budget": "100%" }));
+    let mut row = Row::ill(2, "reset_before_head", all).await;
     row.engines.remove(1).kill();
     let answers = row.ask(EXCHANGES, &Request::chat()).await;
     assert!(answers.iter().all(|answer| answer.status() == 502), "{answers:?}");

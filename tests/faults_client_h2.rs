@@ -103,7 +103,7 @@ async fn c15_a_head_that_unpacks_to_much_is_refused() {
     let before = row.gateway.rss_kb();
     let mut raw = Raw::connect(row.gateway.addr, &[]).await;
     // A header of 4,000 bytes goes into the table once; each byte after that stands for all of it.
-    let stored = [&[0x40][..], &text("x-bomb"), &text(&"z".repeat(3900))].concat();
+    let stored = [&[0x40][..], &text("x-bomb"), &text("z".repeat(3900))].concat();
     for n in 0..20 {
         let first = if n == 0 { stored.clone() } else { Vec::new() };
         let head = [request("GET", "/"), first, vec![0x80 | 62; 10_000]].concat();
@@ -240,4 +240,84 @@ async fn c15_a_run_of_malformed_requests_is_goaway() {
     let refused = row.gateway.access_lines().iter().filter(|line| line["status"] == 400).count();
     assert!((1..=201).contains(&refused), "{refused} were refused one by one");
     assert_eq!(row.ask(1, &Request::bare("GET", "/v1/models")).await[0].status(), 200);
+}
+
+/// Resets that are hidden among requests that are served, at whatever rate: each connection has a budget of
+/// streams that it gives up unanswered, and is closed beyond it.
+#[tokio::test]
+async fn c15_hidden_resets_are_bounded() {
+    let row = row(support::as_is).await;
+    let before = row.gateway.rss_kb();
+    let mut raw = Raw::connect(row.gateway.addr, &[]).await;
+    let wait_for_long = literal("x-sim-first-event", "60s");
+    let head =
+        [request("POST", CHAT_PATH), literal("content-type", "application/json"), wait_for_long].concat();
+    let ask_in_vain = |stream| {
+        let body = frame(DATA, END_STREAM, stream, CHAT.as_bytes());
+        [frame(HEADERS, END_HEADERS, stream, &head), body].concat()
+    };
+    let served = |stream| frame(HEADERS, END_HEADERS | END_STREAM, stream, &request("GET", "/v1/models"));
+    let mut given_up = 0;
+    'flood: while given_up < 600 {
+        let stream = 4 * given_up + 1;
+        if raw.send(&[ask_in_vain(stream), served(stream + 2)].concat()).await.is_err() {
+            break;
+        }
+        // The one is answered, so the other has been taken before it.
+        loop {
+            match within("an answer", SOON, raw.frame()).await {
+                Some(frame) if frame.stream == stream + 2 && frame.flags & END_STREAM != 0 => break,
+                Some(frame) if frame.kind == GOAWAY => {
+                    assert_eq!(frame.payload[4..8], ENHANCE_YOUR_CALM.to_be_bytes());
+                    break 'flood;
+                }
+                Some(_) => {}
+                None => break 'flood,
+            }
+        }
+        if raw.send(&frame(RST_STREAM, 0, stream, &CANCEL)).await.is_err() {
+            break;
+        }
+        given_up += 1;
+    }
+    assert!((200..600).contains(&given_up), "{given_up} streams were given up");
+    row.gateway.wait_metric("h2_goaways_total", &[("reason", "enhance_your_calm")], 1.0).await;
+    row.gateway.wait_log("too many of its streams were given up before they were answered").await;
+    unharmed(&row, before).await;
+    row.engines[0].wait_count("running", 0).await;
+}
+
+/// Streams that the client makes the gateway reset are as good as streams that it resets itself.
+#[tokio::test]
+async fn c15_provoked_resets_are_goaway() {
+    let row = row(support::as_is).await;
+    let (before, asked_before) = (row.gateway.rss_kb(), row.engines[0].count("requests").await);
+    let mut raw = Raw::connect(row.gateway.addr, &[]).await;
+    let mut end = None;
+    for n in 0..400 {
+        let stream = 2 * n + 1;
+        // A window that is opened too far is an error of the stream (RFC 9113, 6.9.1).
+        let provoke = frame(WINDOW_UPDATE, 0, stream, &(i32::MAX as u32).to_be_bytes());
+        if raw.send(&[asked(stream), provoke].concat()).await.is_err() {
+            break;
+        }
+        loop {
+            end = within("a reset", SOON, raw.frame()).await;
+            match &end {
+                Some(frame) if frame.kind == RST_STREAM && frame.stream == stream => break,
+                Some(frame) if frame.kind != GOAWAY => {}
+                _ => break,
+            }
+        }
+        if end.as_ref().is_none_or(|frame| frame.kind == GOAWAY) {
+            break;
+        }
+    }
+    assert!(end.is_none_or(|frame| frame.payload[4..8] == ENHANCE_YOUR_CALM.to_be_bytes()), "it went on");
+    row.gateway.wait_metric("h2_goaways_total", &[("reason", "enhance_your_calm")], 1.0).await;
+    row.gateway.wait_log("HTTP/2 connections closed with GOAWAY; the last, from 127.0.0.1").await;
+    let reached = row.engines[0].count("requests").await - asked_before;
+    assert!(reached < 210, "{reached} requests reached the engine");
+    unharmed(&row, before).await;
+    row.engines[0].wait_count("running", 0).await;
 }

@@ -6,14 +6,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that are pure: no Pingora, no tokio, no clock, no log, no files.
-const CORE: [&str; 17] = [
+const CORE: [&str; 25] = [
+    "admission",
     "cluster",
+    "cors",
     "deadline",
     "failure",
+    "forwarded",
+    "guard",
     "header_rules",
+    "keys",
     "ledger",
+    "live",
     "openai",
     "outcome",
+    "recent",
     "rejection",
     "request_id",
     "retry",
@@ -21,28 +28,41 @@ const CORE: [&str; 17] = [
     "secret",
     "session_map",
     "snapshot",
+    "spread",
     "sse",
     "told",
     "usage",
 ];
 
 /// All the others: the shell, and the configuration, which reads a file.
-const SHELL: [&str; 15] = [
+const SHELL: [&str; 27] = [
     "access_log",
     "admin",
     "cli",
     "config",
+    "discovery",
     "drain",
     "edge",
+    "handover",
     "lib",
+    "log_file",
     "main",
+    "memory",
     "metrics",
     "outlet",
+    "prober",
     "proxy",
+    "reload",
     "server",
     "signals",
     "sim",
+    "store",
+    "supervisor",
+    "tls",
+    "top",
+    "trace",
     "upstream",
+    "usage_log",
 ];
 
 /// What the core may not name, beside the shell. Of `config` it may name the types.
@@ -55,9 +75,16 @@ fn files(under: &Path) -> Vec<PathBuf> {
     }
     let entries = fs::read_dir(under).unwrap().map(|entry| entry.unwrap().path());
     entries
+        // Tests of a module in files of their own are no part of it.
+        .filter(|path| path.file_stem().is_none_or(|name| name != "tests"))
         .flat_map(|path| files(&path))
         .filter(|path| path.extension().is_some_and(|end| end == "rs"))
         .collect()
+}
+
+fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort();
+    paths
 }
 
 /// The source before its tests, without comments.
@@ -115,7 +142,8 @@ fn only_the_proxy_implements_proxy_http() {
         .into_iter()
         .filter(|path| fs::read_to_string(path).unwrap().contains("impl ProxyHttp for"))
         .collect();
-    assert_eq!(owners, [src.join("proxy/mod.rs")]);
+    // The second is the first with a shelter around each phase.
+    assert_eq!(sorted(owners), ["mod.rs", "shelter.rs"].map(|file| src.join("proxy").join(file)));
 }
 
 #[test]
@@ -123,5 +151,5 @@ fn status_codes_of_rejections_live_in_one_place() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let owners: Vec<PathBuf> =
         files(&src).into_iter().filter(|path| fs::read_to_string(path).unwrap().contains("=> 504")).collect();
-    assert_eq!(owners, [src.join("rejection.rs")]);
+    assert_eq!(owners, [src.join("rejection/words.rs")]);
 }

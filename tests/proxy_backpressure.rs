@@ -168,6 +168,7 @@ async fn a_client_that_takes_nothing_is_cut() {
     let line = gateway.only_access().await;
     assert_eq!((&line["outcome"], &line["phase"]), (&"client_stalled".into(), &"stream".into()), "{line}");
     gateway.wait_metric("requests_total", &[("outcome", "client_stalled")], 1.0).await;
+    gateway.wait_metric("client_stalls_cut_total", &[("reason", "write_stall")], 1.0).await;
     checks::at_rest(&gateway).await;
     assert_eq!(client.end().await, End::Broken);
     client.close();

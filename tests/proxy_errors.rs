@@ -206,3 +206,15 @@ over_h2! {
     a_close_before_the_answer_is_502,
     bytes_after_the_body_do_not_reach_the_next_exchange,
 }
+
+/// Pingora keeps no connection on which proxying failed: whoever is told 502, 503 or 504 of ours is told that it closes.
+#[tokio::test]
+async fn an_error_of_ours_says_that_its_connection_closes() {
+    let dead = Refusing::start();
+    let gateway = Gateway::start(Settings::new(&[dead.addr()])).await;
+    let mut client = gateway.send(&Request::unary()).await;
+    let answer = client.answer().await;
+    checks::rejected(&answer, 502, "upstream_error");
+    assert_eq!(answer.head.get("connection"), Some("close"));
+    client.closed().await;
+}

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use support::protocol::{Protocol, speak};
 use support::wait::{SOON, wait_until_async};
@@ -14,6 +14,20 @@ const SHARE: usize = 100;
 
 /// Memory of a stream, both its connections' halves included, in KiB. An optimised build needs 40.
 const STREAM_KB_MAX: u64 = 64;
+
+/// A scrape, with a connection of its own, however many streams there are.
+const SCRAPE_MAX: Duration = Duration::from_millis(10);
+
+/// Time of a scrape, the quickest of ten: what it costs, and not who else wants the machine.
+async fn scrape(gateway: &Gateway) -> Duration {
+    let mut quickest = Duration::MAX;
+    for _ in 0..10 {
+        let asked = Instant::now();
+        assert!(gateway.admin_get("/metrics").await.text().contains("streamgate_streams_active{"));
+        quickest = quickest.min(asked.elapsed());
+    }
+    quickest
+}
 
 /// Opens that many streams, each of which has had its first event and waits for the next.
 async fn open(gateway: &Gateway, connections: usize) -> Vec<Client> {
@@ -49,6 +63,8 @@ async fn weighed(connections: usize) -> u64 {
     let clients = open(&gateway, connections).await;
     gateway.wait_metric("streams_active", &[], streams as f64).await;
     let each = gateway.rss_kb().saturating_sub(before) / streams as u64;
+    let scrape = scrape(&gateway).await;
+    assert!(scrape < SCRAPE_MAX, "a scrape takes {scrape:?}");
 
     let leaving = Instant::now();
     drop(clients);
@@ -56,7 +72,7 @@ async fn weighed(connections: usize) -> u64 {
         engine.count("running").await == 0
     })
     .await;
-    eprintln!("{streams} streams: {each} KiB each, gone after {:?}", leaving.elapsed());
+    eprintln!("{streams} streams: {each} KiB each, a scrape {scrape:?}, gone after {:?}", leaving.elapsed());
     gateway.wait_metric("cancels_total", &[("phase", "stream")], (streams + SHARE) as f64).await;
     checks::at_rest(&gateway).await;
     each

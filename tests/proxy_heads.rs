@@ -22,13 +22,32 @@ async fn hop_by_hop_headers_stop_and_the_others_pass() {
                 .header("X-Request-Id: r1")
                 .header("X_Request_Id: r2")
                 .header("X_Forwarded_For: 192.0.2.1")
+                .header("X-Forwarded-Prefix: /admin")
+                .header("X_Forwarded_Port: 1")
+                .header("X-Real-IP: 192.0.2.1")
+                .header("X-Original-URL: /admin")
+                .header("X_Rewrite_Url: /admin")
+                .header("HTTP2-Settings: AAMAAABkAAQAAP__")
                 .header("Session_Id: s2")
                 .header("OpenAI-Organization: o"),
         )
         .await;
     let call = upstream.call().await;
     let asked = &call.request.head;
-    for hop in ["x-hop", "proxy-authorization", "keep-alive", "te", "x_request_id", "x_forwarded_for"] {
+    for hop in [
+        "x-hop",
+        "proxy-authorization",
+        "keep-alive",
+        "te",
+        "http2-settings",
+        "x_request_id",
+        "x_forwarded_for",
+        "x-forwarded-prefix",
+        "x_forwarded_port",
+        "x-real-ip",
+        "x-original-url",
+        "x_rewrite_url",
+    ] {
         assert_eq!(asked.get(hop), None, "{hop}");
     }
     assert!(!asked.get("connection").unwrap_or_default().to_lowercase().contains("x-hop"));

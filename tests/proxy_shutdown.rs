@@ -111,6 +111,25 @@ async fn the_lame_duck_still_serves() {
     gateway.exit(SOON).await;
 }
 
+/// Who presses Ctrl-C is told how long it takes, and how not to wait; nothing else in the log needs a reason.
+#[tokio::test]
+async fn the_first_signal_says_how_long_it_takes() {
+    let duck = |settings: Settings| settings.set("server.shutdown.lame_duck", "10m");
+    let (mut gateway, _upstream) = one_engine(duck).await;
+    gateway.signal("INT");
+    gateway.wait_log("clients are served for another 600s (server.shutdown.lame_duck)").await;
+    gateway.wait_log("may take 8s (server.shutdown.drain) to end; a second signal ends it at once").await;
+    gateway.signal("INT");
+    assert_eq!(gateway.exit(SOON).await.code(), Some(0));
+    assert!(!gateway.log().contains("ERROR"), "{}", gateway.log());
+
+    let (mut gateway, _upstream) = one_engine(as_is).await;
+    gateway.signal("INT");
+    gateway.exit(SOON).await;
+    let log = gateway.log();
+    assert!(!log.contains("lame_duck") && !log.contains("ERROR"), "{log}");
+}
+
 /// A stream that has not begun is refused with a real status when the drain is over.
 #[tokio::test]
 async fn a_waiting_exchange_is_told_by_status() {

@@ -83,7 +83,10 @@ async fn outputs_that_nobody_reads_stop_nothing() {
     let refusing = support::sockets::Refusing::start();
     for access in ["stdout", "stderr"] {
         // Every second request fails over, which is worth a line in the gateway's log.
-        let mut gateway = Unread::start(Settings::new(&[refusing.addr(), engine]), access);
+        let mut gateway = Unread::start(
+            Settings::new(&[refusing.addr(), engine]).set("clusters.c.retry.budget", "100%"),
+            access,
+        );
         for _ in 0..12 {
             let mut client = Client::connect(gateway.addr).await;
             for _ in 0..100 {
@@ -92,7 +95,8 @@ async fn outputs_that_nobody_reads_stop_nothing() {
             }
         }
         let mut admin = Client::connect(gateway.admin).await;
-        admin.send(Request::bare("GET", "/livez").bytes()).await;
+        let asked = Request::bare("GET", "/livez").without("host").header("Host: localhost");
+        admin.send(asked.bytes()).await;
         assert_eq!(admin.answer().await.status(), 200);
         let pid = gateway.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("run kill").success());

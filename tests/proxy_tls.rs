@@ -121,6 +121,33 @@ async fn the_server_name_chooses_the_certificate() {
     }
 }
 
+/// A renewed certificate is shown to connections that come after a reload; the file of settings is the same.
+#[tokio::test]
+async fn a_renewed_certificate_is_taken_on_reload() {
+    let (gateway, mut upstream, pairs, dir) = localhost().await;
+    let (mut client, mut call) = {
+        let mut client = h2_client(gateway.addr).await;
+        client.send(Request::chat().bytes()).await;
+        (client, upstream.call().await)
+    };
+    let renewed = Pair::make(dir.path(), &["localhost"]);
+    assert_eq!(gateway.admin_post("/reload").await.json()["result"], "unchanged");
+    let shown = async || {
+        let stream = connect(gateway.addr, Offer::default()).await.unwrap();
+        stream.ssl().peer_certificate().unwrap().to_der().unwrap()
+    };
+    assert_eq!(shown().await, renewed.der());
+    std::fs::write(&pairs[0].cert, "no certificate").unwrap();
+    let answer = gateway.admin_post("/reload").await;
+    assert_eq!(answer.status(), 422, "{}", answer.text());
+    assert!(answer.text().contains("server.listen[0].tls.certificates[0]"), "{}", answer.text());
+    assert_eq!(shown().await, renewed.der(), "the one that was good is still shown");
+    call.open().await;
+    assert_eq!(client.head().await.status(), 200);
+    call.chunk(DONE).await;
+    checks::ends_same(client, call, DONE.as_bytes()).await;
+}
+
 /// Leaving is seen through TLS: by a reset of the stream, and by the end of the connection.
 #[tokio::test]
 async fn leaving_over_tls_stops_the_engine() {
@@ -166,6 +193,45 @@ async fn a_client_that_takes_nothing_is_cut() {
     }
 }
 
+/// Plain HTTP on a port that speaks TLS is told so in the clear, counted and logged; what is no HTTP is not.
+#[tokio::test]
+async fn plain_http_is_pointed_to_https() {
+    let (gateway, mut upstream, ..) = localhost().await;
+    for (n, request) in (1..).zip([
+        Request::chat(),
+        Request::bare("GET", "/healthz"),
+        Request::post("/v1/a", vec![b'x'; 100_000]),
+    ]) {
+        let mut client = Client::connect(gateway.addr).await;
+        client.send(request.bytes()).await;
+        let answer = client.answer().await;
+        checks::rejected(&answer, 400, "invalid_request");
+        assert!(answer.text().contains("use https"), "{}", answer.text());
+        client.closed().await;
+        gateway.wait_metric("connections_refused_total", &[("reason", "plain_http")], f64::from(n)).await;
+        gateway.wait_metric("tls_handshakes_total", &[("result", "plain_http")], f64::from(n)).await;
+    }
+    for line in gateway.all_access(3).await {
+        assert_eq!(
+            (&line["status"], &line["error"], &line["client"]),
+            (&400.into(), &"invalid_request".into(), &"127.0.0.1".into())
+        );
+    }
+    gateway.wait_log("plain HTTP on a listener with tls (the last from 127.0.0.1)").await;
+    let mut garbage = Client::connect(gateway.addr).await;
+    garbage.send("SSH-2.0-x\r\n").await;
+    garbage.closed().await;
+    assert!(!String::from_utf8_lossy(garbage.raw()).contains("HTTP"));
+    gateway.wait_metric("connections_refused_total", &[("reason", "tls")], 1.0).await;
+    assert_eq!(gateway.metric("requests_total", &[]).await, 3.0);
+    upstream.assert_not_asked();
+    // A client with TLS is served beside them.
+    let mut client = h2_client(gateway.addr).await;
+    client.send(Request::unary().bytes()).await;
+    upstream.call().await.answer(json_answer(ANSWER)).await;
+    assert_eq!(client.answer().await.status(), 200);
+}
+
 /// A handshake that does not come has no longer than a head.
 #[tokio::test]
 async fn handshakes_are_bounded_in_time() {
@@ -176,11 +242,6 @@ async fn handshakes_are_bounded_in_time() {
         client.send(said).await;
         client.closed().await;
     }
-    // Whoever speaks no TLS is left without an answer that could be mistaken.
-    let mut plain = Client::connect(gateway.addr).await;
-    plain.send(Request::chat().bytes()).await;
-    plain.closed().await;
-    assert!(!plain.raw().starts_with(b"HTTP"));
     let mut client = h2_client(gateway.addr).await;
     client.send(Request::chat().bytes()).await;
     let mut call = upstream.call().await;
@@ -191,6 +252,10 @@ async fn handshakes_are_bounded_in_time() {
     assert_eq!(client.end().await, End::Clean);
     checks::same(client.body(), whole_stream().as_bytes());
     assert_eq!(gateway.only_access().await["path"], CHAT_PATH);
+    let agreed = [("result", "ok"), ("version", "TLSv1.3"), ("protocol", "h2")];
+    for (labels, times) in [(&agreed[..], 1.0), (&[("result", "timeout")], 2.0), (&[], 3.0)] {
+        gateway.wait_metric("tls_handshakes_total", labels, times).await;
+    }
 }
 
 /// Files that cannot be used end the start, and a check, with the place and the fix.

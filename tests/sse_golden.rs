@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use streamgate::openai::{Dialect, Observer};
+use streamgate::openai::{Dialect, Observer, UsagePlace};
 use streamgate::sse::{Event, Reframer};
 
 /// The gateway's own.
@@ -74,7 +74,7 @@ fn read(name: &str, chunks: &[Bytes]) -> String {
             let noted = observer.event(&event);
             let mut line = line(&event);
             line.push_str(if noted.first_token { "  <- first token" } else { "" });
-            line.push_str(if noted.usage_only { "  <- usage only" } else { "" });
+            line.push_str(if noted.usage == UsagePlace::Frame { "  <- usage only" } else { "" });
             line.push_str(if noted.keep_alive { "  <- keep-alive" } else { "" });
             reading.push_str(&line);
             reading.push('\n');

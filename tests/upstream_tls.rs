@@ -259,7 +259,7 @@ fn two_clusters(upstream: &Upstream, first: Value, second: Value) -> Settings {
     let backend = json!([{ "name": "v1", "url": format!("https://{}", upstream.addr) }]);
     Settings::new(&[upstream.addr])
         .https(first)
-        .set("clusters.d", json!({ "backends": backend, "tls": second }))
+        .set("clusters.d", json!({ "profile": "openai", "backends": backend, "tls": second }))
         .set("routes.1.cluster", "d")
 }
 

@@ -23,6 +23,11 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
+/// Lends room for one read, which nobody holds across an await.
+pub(crate) fn with_scratch<T>(read: impl FnOnce(&mut [u8]) -> T) -> T {
+    SCRATCH.with_borrow_mut(|scratch| read(scratch))
+}
+
 /// What can be wrong with one exchange.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Wrong {
@@ -77,11 +82,26 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        let body = format!(
+    pub(crate) fn body(&self) -> String {
+        format!(
             "{{\"model\":\"sim-model\",\"stream\":{},\"messages\":[{{\"role\":\"user\",\"content\":\"Tell me a story.\"}}]}}",
             self.stream
-        );
+        )
+    }
+
+    /// The head for HTTP/2.
+    pub(crate) fn head(&self) -> http::Request<()> {
+        let request = http::Request::post("https://bench/v1/chat/completions")
+            .header("content-type", "application/json")
+            .header("x-request-id", &self.id);
+        let lines = self.headers.lines().filter_map(|line| line.split_once(": "));
+        let request = lines.fold(request, |request, (name, value)| request.header(name, value));
+        request.body(()).unwrap_or_default()
+    }
+
+    /// Head and body for HTTP/1.1.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let body = self.body();
         format!(
             "POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n\
              x-request-id: {}\r\n{}content-length: {}\r\n\r\n{body}",

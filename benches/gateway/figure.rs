@@ -10,6 +10,7 @@ pub(crate) struct Figure {
     pub(crate) unit: &'static str,
     pub(crate) direct: Option<f64>,
     pub(crate) nginx: Option<f64>,
+    pub(crate) bare: Option<f64>,
     pub(crate) gateway: Option<f64>,
 }
 
@@ -25,6 +26,7 @@ impl Figure {
 pub(crate) struct Rounds {
     direct: Vec<f64>,
     nginx: Vec<f64>,
+    bare: Vec<f64>,
     gateway: Vec<f64>,
 }
 
@@ -33,6 +35,7 @@ impl Rounds {
         match target {
             Target::Direct => self.direct.push(value),
             Target::Nginx => self.nginx.push(value),
+            Target::Bare => self.bare.push(value),
             Target::Gateway => self.gateway.push(value),
         }
     }
@@ -41,7 +44,12 @@ impl Rounds {
     pub(crate) fn added(&self) -> Self {
         let minus_direct =
             |values: &[f64]| values.iter().zip(&self.direct).map(|(value, direct)| value - direct).collect();
-        Self { direct: Vec::new(), nginx: minus_direct(&self.nginx), gateway: minus_direct(&self.gateway) }
+        Self {
+            direct: Vec::new(),
+            nginx: minus_direct(&self.nginx),
+            bare: minus_direct(&self.bare),
+            gateway: minus_direct(&self.gateway),
+        }
     }
 
     /// The median round of each target.
@@ -52,6 +60,7 @@ impl Rounds {
             unit,
             direct: median(&self.direct),
             nginx: median(&self.nginx),
+            bare: median(&self.bare),
             gateway: median(&self.gateway),
         }
     }

@@ -1,4 +1,4 @@
-//! The processes of one scenario: the engine, and the two proxies in front of it.
+//! The processes of one scenario: the engine, and the proxies in front of it.
 //!
 //! Each scenario starts its own, so that no scenario inherits the memory or the connections of another.
 
@@ -7,10 +7,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use crate::bare;
+use crate::certificate;
 use crate::control::Control;
 use crate::error::Error;
-use crate::nginx::Nginx;
-use crate::process::{LOAD_CORE, PROXY_CORE, Process};
+use crate::nginx;
+use crate::process::{LOAD_CORE, PROXY_CORE, Process, Proxy};
+use crate::way::Way;
 
 /// Where the clients connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,20 +21,23 @@ pub(crate) enum Target {
     /// The engine itself: what the machine costs without a proxy.
     Direct,
     Nginx,
+    /// Pingora with nothing on top.
+    Bare,
     Gateway,
 }
 
 impl Target {
-    pub(crate) const ALL: [Self; 3] = [Self::Direct, Self::Nginx, Self::Gateway];
-    pub(crate) const PROXIES: [Self; 2] = [Self::Nginx, Self::Gateway];
+    pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::Nginx, Self::Bare, Self::Gateway];
+    pub(crate) const PROXIES: [Self; 3] = [Self::Nginx, Self::Bare, Self::Gateway];
 }
 
 /// The running processes.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     gateway: Process,
-    gateway_addr: SocketAddr,
-    nginx: Nginx,
+    gateway_addrs: [SocketAddr; 2],
+    nginx: Proxy,
+    bare: Proxy,
     _engine: Process,
     pub(crate) engine_addr: SocketAddr,
     _dir: TempDir,
@@ -44,17 +50,29 @@ impl Fleet {
         let args = [&["sim", "--listen", "127.0.0.1:0"], engine_args].concat();
         let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
         let mut engine = Process::start("the engine", LOAD_CORE, binary, &args)?;
-        let engine_addr = engine.address("simulated engine sim")?;
-        let nginx = Nginx::start(engine_addr, dir.path()).await?;
-        let (gateway, gateway_addr) = start_gateway(binary, engine_addr, dir.path())?;
-        Ok(Self { gateway, gateway_addr, nginx, _engine: engine, engine_addr, _dir: dir })
+        let [engine_addr] = engine.addresses("simulated engine sim")?;
+        certificate::write(dir.path())?;
+        let nginx = nginx::start(engine_addr, dir.path()).await?;
+        let bare = bare::start(engine_addr).await?;
+        let (gateway, gateway_addrs) = start_gateway(binary, engine_addr, dir.path())?;
+        Ok(Self { gateway, gateway_addrs, nginx, bare, _engine: engine, engine_addr, _dir: dir })
     }
 
     pub(crate) fn addr(&self, target: Target) -> SocketAddr {
         match target {
             Target::Direct => self.engine_addr,
             Target::Nginx => self.nginx.addr,
-            Target::Gateway => self.gateway_addr,
+            Target::Bare => self.bare.addr,
+            Target::Gateway => self.gateway_addrs[0],
+        }
+    }
+
+    /// Where clients come to a target in this way.
+    pub(crate) fn door(&self, way: Way, target: Target) -> SocketAddr {
+        match (way.to(target), target) {
+            (Way::Tls | Way::H2, Target::Nginx) => self.nginx.secure,
+            (Way::Tls | Way::H2, Target::Gateway) => self.gateway_addrs[1],
+            _ => self.addr(target),
         }
     }
 
@@ -63,6 +81,7 @@ impl Fleet {
         match target {
             Target::Direct => None,
             Target::Nginx => Some(self.nginx.process.pid()),
+            Target::Bare => Some(self.bare.process.pid()),
             Target::Gateway => Some(self.gateway.pid()),
         }
     }
@@ -73,22 +92,26 @@ impl Fleet {
     }
 }
 
-fn start_gateway(binary: &str, engine: SocketAddr, dir: &Path) -> Result<(Process, SocketAddr), Error> {
+fn start_gateway(binary: &str, engine: SocketAddr, dir: &Path) -> Result<(Process, [SocketAddr; 2]), Error> {
     let file = dir.join("streamgate.yaml");
-    std::fs::write(&file, configuration(engine))
+    std::fs::write(&file, configuration(engine, dir))
         .map_err(|error| Error::io("write the gateway's configuration", error))?;
     let args = ["run".to_owned(), "-c".to_owned(), file.display().to_string()];
     let mut gateway = Process::start("streamgate", PROXY_CORE, binary, &args)?;
-    let addr = gateway.address("streamgate listening")?;
-    Ok((gateway, addr))
+    let addrs = gateway.addresses("streamgate listening")?;
+    Ok((gateway, addrs))
 }
 
 /// Defaults, but for one core, no access log, and the patience with stalled clients that nginx has
 /// here too.
-fn configuration(engine: SocketAddr) -> String {
+fn configuration(engine: SocketAddr, dir: &Path) -> String {
+    let dir = dir.display();
     format!(
         "server:
-  listen: [ {{ address: \"127.0.0.1:0\" }} ]
+  listen:
+    - {{ address: \"127.0.0.1:0\" }}
+    - address: \"127.0.0.1:0\"
+      tls: {{ certificates: [ {{ cert: \"{dir}/server.crt\", key: \"{dir}/server.key\" }} ] }}
   admin: {{ listen: \"127.0.0.1:0\" }}
   threads: 1
 log: {{ level: error, access: none }}

@@ -1,4 +1,5 @@
-//! The gateway's benchmark: streamgate and nginx side by side, in front of the same simulated engine.
+//! The gateway's benchmark: streamgate, nginx and bare Pingora side by side, in front of the same
+//! simulated engine.
 //!
 //! Run it with `make bench`; `scripts/bench.sh --help` lists the options. It prints one Markdown table,
 //! writes `target/bench.json`, and fails when any answer came through wrong: a figure of a broken
@@ -10,11 +11,13 @@
 //! adds is told apart from what the machine costs by asking the engine directly in the same round.
 //!
 //! ```text
-//! core 1: clients (this process) ---------- direct ----------> engine (streamgate sim)
-//!              \----> core 0: nginx | streamgate ------------/
+//! core 1: clients (this process) ---------- direct ------------------> engine (streamgate sim)
+//!              \----> core 0: nginx | bare Pingora | streamgate --/
 //! ```
 
 mod answer;
+mod bare;
+mod certificate;
 mod client;
 mod control;
 mod error;
@@ -28,6 +31,7 @@ mod report;
 mod sample;
 mod scenario;
 mod tokens;
+mod way;
 
 use std::process::ExitCode;
 
@@ -38,6 +42,9 @@ use crate::options::Options;
 use crate::report::Report;
 
 fn main() -> ExitCode {
+    if let Some((listen, engine)) = bare::asked_for() {
+        bare::serve(listen, engine);
+    }
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

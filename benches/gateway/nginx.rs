@@ -1,62 +1,28 @@
 //! nginx as a careful operator would set it up for event streams, with one worker.
 //!
-//! The port is the kernel's choice: a socket that is bound and never listens keeps it for us, and
-//! `reuseport` lets nginx listen beside it.
+//! Its port is reserved for it (`process::Proxy`).
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-use socket2::{Domain, Socket, Type};
-use tokio::net::TcpStream;
 
 use crate::error::Error;
-use crate::process::{PROXY_CORE, Process};
+use crate::process::Proxy;
 
-/// How long it may take to start.
-const START: Duration = Duration::from_secs(5);
-
-/// A running nginx.
-#[derive(Debug)]
-pub(crate) struct Nginx {
-    pub(crate) process: Process,
-    pub(crate) addr: SocketAddr,
-    /// Keeps the port.
-    _reserved: Socket,
-}
-
-impl Nginx {
-    /// Starts it in front of `engine`, with its files in `dir`.
-    pub(crate) async fn start(engine: SocketAddr, dir: &Path) -> Result<Self, Error> {
-        let (reserved, addr) = reserve().map_err(|error| Error::io("reserve a port for nginx", error))?;
+/// Starts it in front of `engine`, with its files in `dir`.
+pub(crate) async fn start(engine: SocketAddr, dir: &Path) -> Result<Proxy, Error> {
+    let args = |addrs| {
         let file = dir.join("nginx.conf");
-        std::fs::write(&file, configuration(addr, engine, dir))
+        std::fs::write(&file, configuration(addrs, engine, dir))
             .map_err(|error| Error::io("write nginx's configuration", error))?;
         let arg = |path: &Path| path.display().to_string();
-        let args = ["-e".into(), "stderr".into(), "-p".into(), arg(dir), "-c".into(), arg(&file)];
-        let mut process = Process::start("nginx", PROXY_CORE, "nginx", &args)?;
-        let deadline = Instant::now() + START;
-        while TcpStream::connect(addr).await.is_err() {
-            if process.has_ended() || Instant::now() > deadline {
-                return Err(Error::NotReady("nginx"));
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        Ok(Self { process, addr, _reserved: reserved })
-    }
-}
-
-fn reserve() -> std::io::Result<(Socket, SocketAddr)> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-    socket.set_reuse_port(true)?;
-    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
-    let addr = socket.local_addr()?.as_socket();
-    Ok((socket, addr.ok_or(std::io::ErrorKind::AddrNotAvailable)?))
+        Ok(vec!["-e".into(), "stderr".into(), "-p".into(), arg(dir), "-c".into(), arg(&file)])
+    };
+    Proxy::start("nginx", "nginx", args).await
 }
 
 /// `master_process off` makes the one worker the process that we start, measure and end; it serves
-/// in the same way. Idle upstream connections are closed before the engine (5 s) would.
-fn configuration(addr: SocketAddr, engine: SocketAddr, dir: &Path) -> String {
+/// in the same way. `dir` has the certificate. Idle upstream connections are closed before the engine (5 s) would.
+fn configuration([addr, secure]: [SocketAddr; 2], engine: SocketAddr, dir: &Path) -> String {
     let dir = dir.display();
     format!(
         "daemon off;
@@ -79,6 +45,10 @@ http {{
     }}
     server {{
         listen {addr} reuseport backlog=4096;
+        listen {secure} ssl http2 reuseport backlog=4096;
+        ssl_certificate {dir}/server.crt;
+        ssl_certificate_key {dir}/server.key;
+        ssl_protocols TLSv1.3;
         location / {{
             proxy_pass http://engine;
             proxy_http_version 1.1;

@@ -1,11 +1,17 @@
 //! A process on a core of its own, which ends with its guard.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type};
+use tokio::net::TcpStream;
 
 use crate::error::Error;
 
+/// How long a proxy may take to start.
+const START: Duration = Duration::from_secs(5);
 /// The core of the proxies.
 pub(crate) const PROXY_CORE: u32 = 0;
 /// The core of the engine and of the clients.
@@ -41,14 +47,21 @@ impl Process {
         self.child.id()
     }
 
-    /// Whether it has ended.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
+    /// Waits until it takes connections on `addr`.
+    async fn wait_for(&mut self, addr: SocketAddr, deadline: Instant) -> Result<(), Error> {
+        while TcpStream::connect(addr).await.is_err() {
+            let has_ended = !matches!(self.child.try_wait(), Ok(None));
+            if has_ended || Instant::now() > deadline {
+                return Err(Error::NotReady(self.name));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
     }
 
-    /// Reads what it prints until it is ready; gives the address behind `label`.
-    pub(crate) fn address(&mut self, label: &str) -> Result<SocketAddr, Error> {
-        let mut address = None;
+    /// Reads what it prints until it is ready; gives the addresses behind `label`, of which there must be `N`.
+    pub(crate) fn addresses<const N: usize>(&mut self, label: &str) -> Result<[SocketAddr; N], Error> {
+        let mut addresses = Vec::new();
         loop {
             let mut line = String::new();
             let read = self.stdout.read_line(&mut line);
@@ -56,13 +69,13 @@ impl Process {
             if read == 0 {
                 return Err(Error::NotReady(self.name));
             }
-            if let Some((before, url)) = line.trim_end().split_once(" on http://")
-                && before == label
+            if let Some((before, url)) = line.trim_end().split_once(" on ")
+                && let Some((_, address)) = url.split_once("://").filter(|_| before == label)
             {
-                address = url.parse().ok();
+                addresses.extend(address.parse::<SocketAddr>());
             }
             if line == "ready\n" {
-                return address.ok_or(Error::NotReady(self.name));
+                return addresses.try_into().map_err(|_| Error::NotReady(self.name));
             }
         }
     }
@@ -76,5 +89,51 @@ impl Drop for Process {
         // An error says that it has ended already.
         drop(self.child.kill());
         drop(self.child.wait());
+    }
+}
+
+/// A proxy that listens on a port that is reserved for it.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    pub(crate) process: Process,
+    pub(crate) addr: SocketAddr,
+    /// Where it takes TLS, if it does.
+    pub(crate) secure: SocketAddr,
+    /// Keeps the ports.
+    _reserved: [Reserved; 2],
+}
+
+impl Proxy {
+    /// Starts `program` on the core of the proxies, with the arguments for its ports, and waits until it listens on the
+    /// first; the second is for TLS.
+    pub(crate) async fn start(
+        name: &'static str,
+        program: &str,
+        args: impl FnOnce([SocketAddr; 2]) -> Result<Vec<String>, Error>,
+    ) -> Result<Self, Error> {
+        let reserve = || Reserved::new().map_err(|error| Error::io("reserve a port", error));
+        let reserved = [reserve()?, reserve()?];
+        let [addr, secure] = [reserved[0].addr, reserved[1].addr];
+        let mut process = Process::start(name, PROXY_CORE, program, &args([addr, secure])?)?;
+        process.wait_for(addr, Instant::now() + START).await?;
+        Ok(Self { process, addr, secure, _reserved: reserved })
+    }
+}
+
+/// A port that is the kernel's choice: a socket that is bound and never listens keeps it, and a process
+/// that listens with `SO_REUSEPORT` can stand beside it.
+#[derive(Debug)]
+struct Reserved {
+    addr: SocketAddr,
+    _socket: Socket,
+}
+
+impl Reserved {
+    fn new() -> std::io::Result<Self> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+        let addr = socket.local_addr()?.as_socket().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
+        Ok(Self { addr, _socket: socket })
     }
 }

@@ -51,8 +51,8 @@ impl Report {
     fn markdown(&self, load_after: &str) -> String {
         let mut text = format!(
             "\n{}, {} cores, Linux {}; load average {} before, {load_after} after{}\n\n\
-             | scenario | figure | unit | direct | nginx | streamgate | streamgate / nginx |\n\
-             |---|---|---|---:|---:|---:|---:|\n",
+             | scenario | figure | unit | direct | nginx | bare Pingora | streamgate | streamgate / nginx |\n\
+             |---|---|---|---:|---:|---:|---:|---:|\n",
             cpu_model(),
             cores(),
             kernel(),
@@ -60,11 +60,12 @@ impl Report {
             if self.quick { "; a quick run" } else { "" }
         );
         for figure in &self.figures {
-            let [direct, nginx, gateway] = [figure.direct, figure.nginx, figure.gateway].map(number);
+            let [direct, nginx, bare, gateway] =
+                [figure.direct, figure.nginx, figure.bare, figure.gateway].map(number);
             let ratio = figure.ratio().map_or_else(String::new, |ratio| format!("{ratio:.2}"));
             let (scenario, name, unit) = (figure.scenario, &figure.name, figure.unit);
-            let line = format!("| {scenario} | {name} | {unit} | {direct} | {nginx} | {gateway} | {ratio} |");
-            let written = writeln!(text, "{line}");
+            let names = format!("| {scenario} | {name} | {unit}");
+            let written = writeln!(text, "{names} | {direct} | {nginx} | {bare} | {gateway} | {ratio} |");
             debug_assert!(written.is_ok(), "a String takes all it is given");
         }
         text
@@ -74,7 +75,7 @@ impl Report {
         let figure = |figure: &Figure| {
             json!({
                 "scenario": figure.scenario, "figure": figure.name, "unit": figure.unit,
-                "direct": figure.direct, "nginx": figure.nginx, "streamgate": figure.gateway,
+                "direct": figure.direct, "nginx": figure.nginx, "bare": figure.bare, "streamgate": figure.gateway,
                 "ratio": figure.ratio(),
             })
         };

@@ -1,5 +1,6 @@
 //! One line of the access log.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -8,6 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::config::LogFormat;
+use crate::keys::KeyError;
 use crate::outcome::{Outcome, Phase};
 use crate::usage::{Source, Usage};
 
@@ -23,6 +25,8 @@ pub struct Line {
     pub request_id: String,
     /// The client's address.
     pub client: Option<IpAddr>,
+    /// The name of its key; never the key.
+    pub key: Option<Arc<str>>,
     /// HTTP method.
     pub method: String,
     /// Raw path, without the query.
@@ -43,12 +47,18 @@ pub struct Line {
     pub phase: Phase,
     /// `error.code` of what the client was told.
     pub error: Option<&'static str>,
+    /// The limit, or the rule of a guard, that refused it.
+    pub limit: Option<Cow<'static, str>>,
+    /// Why its key was none.
+    pub key_error: Option<KeyError>,
     /// The answer was an event stream.
     pub streaming: bool,
     /// The client's model name.
     pub model: Option<String>,
     /// The place that its session id came from; never the id.
     pub session: Option<Arc<str>>,
+    /// Time that it waited for a free slot; `None` if it did not.
+    pub queued: Option<Duration>,
     /// Arrival to first data event.
     pub first_event: Option<Duration>,
     /// Arrival to first token.
@@ -76,6 +86,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// Whether it is one to look at: it did not go well, for whatever reason.
+    pub fn is_failure(&self) -> bool {
+        self.outcome != Outcome::Completed || self.status >= 400
+    }
+
     /// The fields, in their documented order.
     fn fields(&self) -> Vec<(&'static str, Value)> {
         let millis = |time: Option<Duration>| time.map(|time| (time.as_secs_f64() * 1e6).round() / 1e3);
@@ -89,6 +104,7 @@ impl Line {
             ("time", json!(timestamp(self.time))),
             ("request_id", json!(self.request_id)),
             ("client", json!(self.client)),
+            ("key", json!(self.key.as_deref())),
             ("method", json!(short(&self.method))),
             ("path", json!(short(&self.path))),
             ("route", json!(self.route.as_deref())),
@@ -99,9 +115,12 @@ impl Line {
             ("outcome", json!(self.outcome.as_str())),
             ("phase", json!(self.phase.as_str())),
             ("error", json!(self.error)),
+            ("limit", json!(self.limit)),
+            ("key_error", json!(self.key_error.map(KeyError::as_str))),
             ("streaming", json!(self.streaming)),
             ("model", json!(self.model.as_deref().map(short))),
             ("session", json!(self.session.as_deref())),
+            ("queued_ms", json!(millis(self.queued))),
             ("first_event_ms", json!(millis(self.first_event))),
             ("first_token_ms", json!(millis(self.first_token))),
             ("total_ms", json!(millis(Some(self.total)))),
@@ -166,7 +185,8 @@ fn is_plain(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'=' | b'\\'))
 }
 
-fn short(text: &str) -> &str {
+/// Its first 256 bytes.
+pub(crate) fn short(text: &str) -> &str {
     let mut end = text.len().min(TEXT_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -175,7 +195,7 @@ fn short(text: &str) -> &str {
 }
 
 /// RFC 3339 in UTC with milliseconds.
-fn timestamp(time: SystemTime) -> String {
+pub(crate) fn timestamp(time: SystemTime) -> String {
     jiff::Timestamp::try_from(time).map_or_else(|_| "-".to_owned(), |time| format!("{time:.3}"))
 }
 
@@ -188,6 +208,7 @@ mod tests {
             time: SystemTime::UNIX_EPOCH + Duration::from_millis(1_234),
             request_id: "r1".into(),
             client: Some([127, 0, 0, 1].into()),
+            key: Some("team-a".into()),
             method: "POST".into(),
             path: "/v1/chat/completions".into(),
             route: Some("chat".into()),
@@ -198,9 +219,12 @@ mod tests {
             outcome: Outcome::Completed,
             phase: Phase::Stream,
             error: None,
+            limit: None,
+            key_error: None,
             streaming: true,
             model: Some("evil\" outcome=completed\nmodel".into()),
             session: Some("header:X-Session-Id".into()),
+            queued: None,
             first_event: Some(Duration::from_micros(1_500)),
             first_token: None,
             total: Duration::from_millis(20),

@@ -2,23 +2,32 @@
 
 mod line;
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::config::{AccessTarget, LogFormat};
+use crate::config::{AccessTarget, LogFormat, NamedFile};
+use crate::log_file::{self, LogFile, Reopen};
 use crate::outlet::Outlet;
 pub use line::Line;
+pub(crate) use line::{short, timestamp};
 
 /// Where the lines go. They are rendered away from the threads that serve.
 #[derive(Debug)]
 pub struct AccessLog {
-    outlet: Outlet<Line>,
-    /// Set when the file is to be opened anew before the next line.
-    reopen: Arc<AtomicBool>,
+    outlet: Outlet<Arc<Line>>,
+    reopen: Reopen,
+}
+
+/// Looks whether the log could be opened, and leaves no trace of it.
+///
+/// # Errors
+/// Why it could not: its file, or the folder that it would be made in, is not there or not to be written to.
+pub fn could_open(target: &AccessTarget) -> io::Result<()> {
+    match target {
+        AccessTarget::File(NamedFile { path, .. }) => log_file::could_open(path),
+        _ => Ok(()),
+    }
 }
 
 impl AccessLog {
@@ -27,27 +36,30 @@ impl AccessLog {
     /// # Errors
     /// The file cannot be opened for appending, or there is no thread to be had.
     pub fn open(target: &AccessTarget, format: LogFormat) -> io::Result<Self> {
-        let reopen = Arc::new(AtomicBool::new(false));
+        let reopen = Reopen::default();
         let output: Box<dyn Write + Send> = match target {
             AccessTarget::None => return Ok(Self { outlet: Outlet::none(), reopen }),
             AccessTarget::Stdout => Box::new(io::stdout()),
             AccessTarget::Stderr => Box::new(io::stderr()),
-            AccessTarget::File(path) => {
-                Box::new(Reopening { file: append(path)?, path: path.clone(), wanted: Arc::clone(&reopen) })
+            AccessTarget::File(NamedFile { path, .. }) => {
+                Box::new(LogFile::open(path, None, reopen.clone())?)
             }
         };
-        let render = move |line: &Line| (line.render(format) + "\n").into_bytes();
+        let render = move |line: &Arc<Line>| (line.render(format) + "\n").into_bytes();
         Ok(Self { outlet: Outlet::open("access-log", output, render)?, reopen })
     }
 
     /// Opens the file anew before the next line, for a rotation that has moved it away.
     pub fn reopen(&self) {
-        self.reopen.store(true, Ordering::Relaxed);
+        self.reopen.ask();
     }
 
-    /// Has a line written, or drops it when too many wait.
-    pub fn write(&self, line: Line) {
-        self.outlet.send(line);
+    /// Has a line written, or drops it when too many wait. Of those that went well only the given share is
+    /// written: where `draw`, a random number from 0 to 1, lies below it.
+    pub fn write(&self, line: &Arc<Line>, share: f64, draw: f64) {
+        if line.is_failure() || draw < share {
+            self.outlet.send(Arc::clone(line));
+        }
     }
 
     /// Lines dropped so far.
@@ -61,31 +73,4 @@ impl AccessLog {
             log::warn!("the access log's output is blocked: its last lines are lost");
         }
     }
-}
-
-/// A file that can be opened anew under its name.
-struct Reopening {
-    file: File,
-    path: PathBuf,
-    wanted: Arc<AtomicBool>,
-}
-
-impl Write for Reopening {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.wanted.swap(false, Ordering::Relaxed) {
-            match append(&self.path) {
-                Ok(file) => self.file = file,
-                Err(error) => log::error!("{} cannot be opened anew: {error}", self.path.display()),
-            }
-        }
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
 }

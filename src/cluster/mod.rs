@@ -1,22 +1,68 @@
 //! A cluster: backends that serve the same thing, and the choice among them.
 
+pub mod affinity;
+mod ask;
 mod backend;
-mod pick;
+mod budget;
+mod choice;
+mod health;
+mod learn;
+mod leaving;
+mod line;
+pub mod load;
+mod output;
+pub mod pick;
+mod picking;
+mod queue;
+mod reading;
+mod report;
+mod rest;
+mod retry_after;
+mod scraped;
+mod standing;
+mod state;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
+use crate::config::{AffinityBy, Balance};
+
+pub use ask::Ask;
 pub use backend::{Backend, InFlight};
+pub use budget::{Second, is_sound};
+pub use health::{Change, Condition, Health, Probed, Progress, Reason, Seen, Trial, Watched};
+pub use leaving::{Leave, Leaving};
+pub use line::EVERYBODY;
+use line::Kind;
+pub use output::Output;
+pub use queue::{Place, Queue};
+pub use reading::Reading;
+pub use report::Report;
+pub use retry_after::retry_after;
+use standing::Standing;
+pub use state::{BackendState, ClusterState};
 
 /// Why a cluster had no backend to offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoBackend {
+    /// It has none: its name has no address yet.
+    #[error("it has no backends: no address of its name is known yet")]
+    Empty,
     /// Every backend is being drained.
     #[error("every backend is being drained")]
     AllDraining,
     /// Every backend that takes work has been tried for this exchange.
     #[error("every backend has been tried")]
     AllTried,
+    /// Every backend that is left rests after a 429 or a 503.
+    #[error("every backend rests")]
+    AllResting,
+    /// Every backend that is left has as many attempts as it takes, or others wait for a slot already.
+    #[error("every backend is full")]
+    AllFull,
+    /// Those that are left are out of the rotation.
+    #[error("no backend is healthy")]
+    AllOut,
 }
 
 /// Backends that serve the same thing.
@@ -26,45 +72,95 @@ pub struct Cluster {
     pub config: crate::config::Cluster,
     /// Its backends, in the order of the file.
     pub backends: Vec<Arc<Backend>>,
-    /// Where the next round begins.
-    cursor: AtomicUsize,
+    /// What is known of it, whatever snapshot names it.
+    pub state: Arc<ClusterState>,
+    /// Tells it from the clusters of other snapshots that share its state and have other backends.
+    generation: u64,
 }
 
 impl Cluster {
-    /// A cluster over these backends.
-    pub fn new(config: crate::config::Cluster, backends: Vec<Arc<Backend>>) -> Self {
-        Self { config, backends, cursor: AtomicUsize::new(0) }
+    /// A cluster over these backends, with what is known of it.
+    pub fn new(
+        config: crate::config::Cluster,
+        backends: Vec<Arc<Backend>>,
+        state: Arc<ClusterState>,
+    ) -> Self {
+        let generation = state.number_of(&backends);
+        Self { config, backends, state, generation }
     }
 
-    /// Picks the backend for the next attempt, never one of `tried`.
-    ///
-    /// # Errors
-    /// [`NoBackend`] when nothing is left to pick from.
-    pub fn pick(&self, tried: &[Arc<Backend>]) -> Result<InFlight, NoBackend> {
-        let usable: Vec<bool> = self.backends.iter().map(|backend| is_usable(backend, tried)).collect();
-        // Another attempt of the same exchange takes no turn of its own: where every second node is down it
-        // would bring each exchange to a dead one first.
-        let turn = match tried.last().and_then(|last| self.place_of(last)) {
-            Some(at) => at + 1,
-            None => self.cursor.fetch_add(1, Ordering::Relaxed),
-        };
-        match pick::round_robin(&usable, turn) {
-            Some(at) => Ok(InFlight::new(self.backends[at].clone())),
-            None if self.backends.iter().all(|backend| backend.drain) => Err(NoBackend::AllDraining),
-            None => Err(NoBackend::AllTried),
+    /// What requests stick by: what the file says. Where backends are chosen by a hash and it says
+    /// nothing, there must be something to hash: the session, else the prompt.
+    pub fn sticks_by(&self) -> &[AffinityBy] {
+        match self.config.balance {
+            Balance::ConsistentHash if self.config.affinity.by.is_empty() => {
+                &[AffinityBy::Session, AffinityBy::Prefix]
+            }
+            _ => &self.config.affinity.by,
         }
     }
 
+    /// Says of each backend what it is good for now. What is true of all of them is found out once.
+    fn standings(&self, ask: &Ask<'_>) -> impl Fn(&Arc<Backend>) -> Standing {
+        let fail_static = ask.lenient && self.fails_static();
+        move |backend| standing::of(backend, ask, fail_static)
+    }
+
+    /// Whether all checks fail: then they say more of the checks than of the backends, and all are used as before.
+    fn fails_static(&self) -> bool {
+        self.backends.iter().all(|backend| backend.state.health.fails_checks())
+    }
+
+    /// Whether a backend is left that could be picked now, or waited for. One that rests counts only
+    /// `if_resting` does.
+    pub fn has_left(&self, ask: &Ask<'_>, if_resting: bool) -> bool {
+        self.backends.iter().map(self.standings(ask)).any(|standing| match standing {
+            Standing::Usable | Standing::HalfOpen | Standing::Doubted => true,
+            Standing::Full => self.state.queue.depth() < self.config.queue_max,
+            Standing::Resting => if_resting,
+            Standing::Draining | Standing::Tried | Standing::Out => false,
+        })
+    }
+
+    /// Of its backends that take work, how many are sound, and how many there are. Sound is one that works, that this
+    /// exchange has not been tried on and that no attempt has failed on lately: full or not, it can be waited for.
+    pub fn soundness(&self, ask: &Ask<'_>) -> (usize, usize) {
+        let since = ask.now.checked_sub(budget::LATELY);
+        let ask = Ask { lenient: false, ..*ask };
+        let standing = self.standings(&ask);
+        let is_sound = |backend: &Arc<Backend>| {
+            matches!(standing(backend), Standing::Usable | Standing::Full)
+                && since.is_none_or(|since| backend.state.health.is_sound_since(since))
+        };
+        let working = self.backends.iter().filter(|backend| standing(backend) != Standing::Draining);
+        working.fold((0, 0), |(sound, all), backend| (sound + usize::from(is_sound(backend)), all + 1))
+    }
+
+    /// Joins the queue for a free slot in this lane; `None` where as many wait as may.
+    pub fn join(&self, lane: u64, ask: &Ask<'_>) -> Option<Place> {
+        let picky = ask.tried.iter().any(|tried| self.place_of(tried).is_some());
+        let kind = Kind { lane, generation: self.generation, picky };
+        Place::join(&self.state, kind, self.config.queue_max)
+    }
+
     fn place_of(&self, backend: &Arc<Backend>) -> Option<usize> {
-        self.backends.iter().position(|other| Arc::ptr_eq(backend, other))
+        self.backends.iter().position(|other| backend.is(other))
     }
 
-    /// Whether a backend is left that could still be tried.
-    pub fn has_untried(&self, tried: &[Arc<Backend>]) -> bool {
-        self.backends.iter().any(|backend| is_usable(backend, tried))
+    /// When somebody who waits for a slot is to look again, since time alone may have made one: a rest or an
+    /// ejection ends.
+    pub fn look_at(&self, now: Instant) -> Option<Instant> {
+        let states = self.backends.iter().map(|backend| &backend.state);
+        states.flat_map(|state| [state.rest_ends(now), state.health.half_open_at(now)]).flatten().min()
     }
-}
 
-fn is_usable(backend: &Arc<Backend>, tried: &[Arc<Backend>]) -> bool {
-    !backend.drain && !tried.iter().any(|other| Arc::ptr_eq(backend, other))
+    /// Spends one of the retry budget, if one is left.
+    pub fn spend_retry(&self, now: Instant) -> Option<Second> {
+        Second::spend(&self.state, &self.config.retry, now)
+    }
+
+    /// Second attempts at work that the retry budget was spent on, and how many its share allows at present.
+    pub fn retry_budget(&self) -> (usize, usize) {
+        budget::level(&self.state, &self.config.retry)
+    }
 }

@@ -7,6 +7,8 @@ use std::env::VarError;
 use std::fs;
 use std::path::Path;
 
+use super::groups::bounded_groups;
+
 /// The means of the process, and what it can be asked.
 #[derive(Debug, Clone, Copy)]
 pub struct Environment {
@@ -49,10 +51,8 @@ const MEMORY_FALLBACK: u64 = 1 << 30;
 
 /// The smallest memory limit below `root`, a file system with /proc and /sys.
 fn memory_bytes(root: &Path) -> u64 {
-    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
-    let machine = read("proc/meminfo").and_then(|text| total_bytes(&text));
-    let groups = read("proc/self/cgroup").unwrap_or_default();
-    let limits = group_files(&groups).into_iter().filter_map(|path| read(&path)?.trim().parse().ok());
+    let machine = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| total_bytes(&text));
+    let limits = bounded_groups(root).into_iter().map(|group| group.limit);
     limits.chain(machine).min().unwrap_or(MEMORY_FALLBACK)
 }
 
@@ -62,51 +62,21 @@ fn total_bytes(meminfo: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Every file that may hold a limit for the groups of /proc/self/cgroup: each group's own and its
-/// parents', since the tightest one counts. Inside a container the top of the mount is the container's.
-fn group_files(groups: &str) -> Vec<String> {
-    let mut files = Vec::new();
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
-            continue;
-        };
-        let (mount, file) = match controllers {
-            "" => ("sys/fs/cgroup", "memory.max"),
-            v1 if v1.split(',').any(|name| name == "memory") => {
-                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
-            }
-            _ => continue,
-        };
-        let mut path = path.trim_matches('/');
-        loop {
-            files.push(if path.is_empty() {
-                format!("{mount}/{file}")
-            } else {
-                format!("{mount}/{path}/{file}")
-            });
-            if path.is_empty() {
-                break;
-            }
-            path = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-        }
+/// A root directory with these files in it, as the kernel of some machine would have them.
+#[cfg(test)]
+pub(crate) fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
-    files
+    root
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        root
-    }
 
     #[test]
     fn the_tightest_limit_of_the_groups_counts() {

@@ -31,6 +31,11 @@ impl Problem {
         Self { path: String::new(), line, column, what: what.into(), fix: fix.into() }
     }
 
+    /// The problem as one line, with the name of its file.
+    pub fn in_file<'p>(&'p self, file: &'p str) -> impl fmt::Display + use<'p> {
+        InFile { problem: self, file }
+    }
+
     /// Writes the problem as one line; `file` may be empty.
     fn write(&self, file: &str, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (file, self.line) {
@@ -47,6 +52,18 @@ impl Problem {
             write!(to, " ({})", self.fix)?;
         }
         Ok(())
+    }
+}
+
+/// A problem, and the name of its file.
+struct InFile<'p> {
+    problem: &'p Problem,
+    file: &'p str,
+}
+
+impl fmt::Display for InFile<'_> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem.write(self.file, to)
     }
 }
 
@@ -70,6 +87,11 @@ impl Problems {
     pub(super) fn new(mut list: Vec<Problem>, hidden: usize) -> Self {
         list.sort_by_key(|problem| (problem.line, problem.column));
         Self { file: String::new(), list, hidden, unreadable: false }
+    }
+
+    /// One problem that is not of the text: what the file says cannot be done here and now.
+    pub fn here_and_now(what: impl Into<String>) -> Self {
+        Self::from(Problem::of_file(None, None, what, ""))
     }
 
     /// Names the file, for printing.

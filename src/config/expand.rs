@@ -7,7 +7,10 @@
 use std::env::VarError;
 
 use super::place::shown;
-use super::tree::{FILE_BYTES_MAX, Given, Node, Scalar, Value};
+use super::tree::{Given, Node, Scalar, Value};
+
+/// Most bytes of all values of variables together.
+const VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Looks a variable up.
 type Variable = fn(&str) -> Result<String, VarError>;
@@ -18,7 +21,7 @@ type Wrong = (String, &'static str);
 /// Puts values in place of names, everywhere in the tree. What has no value is told when the tree is
 /// checked.
 pub(super) fn expand(root: &mut Node, variable: Variable) {
-    let mut left = FILE_BYTES_MAX;
+    let mut left = VALUES_BYTES_MAX;
     below(root, &mut |text| given(text, variable, &mut left));
 }
 
@@ -112,7 +115,7 @@ mod tests {
     }
 
     fn filled(written: &str) -> Result<String, String> {
-        filled_in(written, variable, &mut FILE_BYTES_MAX.clone()).map_err(|(what, _)| what)
+        filled_in(written, variable, &mut VALUES_BYTES_MAX.clone()).map_err(|(what, _)| what)
     }
 
     #[test]

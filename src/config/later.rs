@@ -9,91 +9,25 @@ use super::place::At;
 use super::tree::{self, Node, Scalar, Value};
 use super::units::{Duration, Quantity, Size};
 
-/// What a setting at its accepted value would do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// Nothing: the feature is off.
-    Off,
-    /// Something, and it does not yet: the user is told.
-    On,
-}
-
 /// One setting: its path, with `*` for any name or index, and its default as YAML.
-type Row = (&'static str, &'static str, Effect);
-
-use Effect::{Off, On};
+type Row = (&'static str, &'static str);
 
 /// Null, an empty list and an empty map are accepted everywhere.
-const ROWS: &[Row] = &[
-    ("server.listen.*.mode", "\"0660\"", Off),
-    ("server.listen.*.tls.client_ca", "null", Off),
-    ("server.listen.*.proxy_protocol", "false", Off),
-    ("server.listen.*.redirect_https", "null", Off),
-    ("server.admin.token_file", "null", Off),
-    ("server.connections.per_ip", "never", Off),
-    ("server.trusted_proxies", "[]", Off),
-    ("server.upgrade_socket", "null", Off),
-    ("log.access_sample", "100%", Off),
-    ("log.usage", "none", Off),
-    ("log.usage_rotate", "{ size: 256MiB, keep: 8 }", Off),
-    ("log.slow", "never", Off),
-    ("telemetry.otlp", "null", Off),
-    ("telemetry.sample", "1%", Off),
-    ("clusters.*.backends.*.weight", "1", Off),
-    ("clusters.*.backends.*.max_inflight", "never", Off),
-    ("clusters.*.discover", "null", Off),
-    ("clusters.*.balance", "round_robin", Off),
-    ("clusters.*.affinity", "{ by: [], load_bound: 1.25 }", Off),
-    ("clusters.*.health.active", "{ path: /health, every: 2s, timeout: 1s, fall: 3, rise: 2 }", On),
-    (
-        "clusters.*.health.passive",
-        "{ consecutive: 3, ejection: 10s, ejection_max: 300s, max_ejected: 50% }",
-        On,
-    ),
-    ("clusters.*.health.wedged", "{ after: 120s }", On),
-    ("clusters.*.health.slow_start", "10s", On),
-    ("clusters.*.scrape", "{ path: /metrics, every: 2s }", On),
-    ("clusters.*.queue", "{ max: 1000 }", On),
-    ("clusters.*.retry.budget", "20%", On),
-    ("clusters.*.retry.floor", "10/s", On),
-    ("clusters.*.continue", "never", Off),
-    ("clusters.*.continuous_usage", "false", Off),
-    ("clusters.*.cache_salt", "none", Off),
-    ("routes.*.fallback", "[]", Off),
-    (
-        "routes.*.guard",
-        "{ max_tokens: null, n: null, best_of: null, prompts: null, logprobs: null, tools: null, schema_depth: null, denied: [] }",
-        Off,
-    ),
-    ("keys", "[]", Off),
-    ("limits.store", "memory", Off),
-    ("limits.per_ip.requests", "never", Off),
-    ("cors.origins", "[]", Off),
-];
+const ROWS: &[Row] = &[("clusters.*.continue", "never")];
 
-/// Settings that are taken at any value, and told of, since nothing reads them yet.
-const UNREAD: &[&str] = &["timeouts.queue", "clusters.*.timeouts.queue", "routes.*.timeouts.queue"];
-
-/// Notes what is refused and what is accepted in vain, in the whole file.
+/// Notes what is refused, in the whole file.
 pub(super) fn check(root: &At<'_>) {
-    for &(path, default, effect) in ROWS {
+    for &(path, default) in ROWS {
         let Ok(default) = tree::parse_fragment(default) else { continue };
         for at in matching(root, path) {
-            check_one(&at, &default, effect);
+            check_one(&at, &default);
         }
-    }
-    for path in UNREAD {
-        matching(root, path).iter().for_each(At::inactive);
     }
 }
 
-fn check_one(at: &At<'_>, default: &Node, effect: Effect) {
-    let Some(node) = at.node() else { return };
-    if says_nothing(node) {
-        return;
-    }
-    if refuse_differing(at, node, default) && effect == On {
-        at.inactive();
+fn check_one(at: &At<'_>, default: &Node) {
+    if let Some(node) = at.node() {
+        refuse_differing(at, node, default);
     }
 }
 
@@ -154,7 +88,7 @@ fn refuse(at: &At<'_>, fix: &str) -> bool {
 }
 
 /// Equal in meaning: 2000ms is 2s.
-fn same(a: &Node, b: &Node) -> bool {
+pub(super) fn same(a: &Node, b: &Node) -> bool {
     match (&a.value, &b.value) {
         (Value::Scalar(Scalar::Given(a)), Value::Scalar(b)) => a.text.as_ref().is_ok_and(|a| *a == told(b)),
         (Value::Scalar(Scalar::Text(a)), Value::Scalar(Scalar::Text(b))) => {
@@ -188,7 +122,7 @@ mod tests {
     #[test]
     fn every_default_of_the_table_is_yaml_and_no_setting_stands_twice() {
         let mut paths = std::collections::HashSet::new();
-        for (path, default, _) in ROWS {
+        for (path, default) in ROWS {
             assert!(tree::parse_fragment(default).is_ok(), "{path}");
             assert!(paths.insert(path), "{path} stands twice");
         }

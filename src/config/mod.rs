@@ -11,22 +11,29 @@
 //! overridden by the route. No code on the request path asks "which level wins?".
 
 mod build;
+mod change;
 mod check;
+mod cluster;
 mod environment;
 mod error;
 mod expand;
 mod file;
+mod groups;
+mod key;
 mod later;
 mod place;
 pub mod raw;
 mod reader;
 mod schema;
 mod server;
+mod store;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod tree;
 pub mod units;
+mod view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,18 +41,31 @@ use std::time::Duration;
 
 use http::header::HeaderName;
 
+pub use change::{Change, Kind as ChangeKind, Version, changes, needs_restart};
+pub use cluster::{
+    Active, Affinity, AffinityBy, Auth, Backend, Balance, Cluster, Credential, Discover, Health, Passive,
+    Profile, Retry, Scrape,
+};
 pub use environment::Environment;
+#[cfg(test)]
+pub(crate) use environment::machine;
 pub use error::{Problem, Problems};
-pub use file::load;
-pub use place::Inactive;
+pub use file::{load, read};
+pub use groups::{Group, GroupVersion, bounded_groups};
+pub use key::{Key, KeyLimits, Limits, is_name};
 pub use schema::schema_json;
 pub use server::{
-    AccessTarget, Certificate, Listen, Log, LogFormat, RequestLimits, Server, Shutdown, Transport,
+    AccessTarget, Address, Admin, AdminListen, Certificate, Listen, Log, LogFormat, NamedFile, RequestLimits,
+    Rotate, Server, ServerTls, Shutdown, Transport, UsageTarget,
 };
+pub use store::{Password, Redis, Store};
+pub use telemetry::Telemetry;
 pub use tls::{Authorities, ServerName, Tls, Trust};
+pub use view::view;
 
-use crate::header_rules::Rules;
-use crate::secret::Secret;
+use crate::cors::Cors;
+use crate::guard::Guard;
+use crate::openai::Wanted;
 use crate::session_map::SessionMap;
 
 /// A configuration that may be put in force, and what there is to say about it.
@@ -53,10 +73,41 @@ use crate::session_map::SessionMap;
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// Settings that were accepted but do nothing in this release.
-    pub inactive: Vec<Inactive>,
     /// What works but is hardly meant.
     pub warnings: Vec<Problem>,
+    /// The text that it was read from.
+    pub text: Text,
+}
+
+impl Loaded {
+    /// To be compared with another.
+    pub fn version(&self) -> Version<'_> {
+        Version { config: &self.config, text: &self.text }
+    }
+}
+
+/// The text of a configuration file. It may hold secrets, and is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Text(Arc<str>);
+
+impl std::ops::Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "Text({} bytes)", self.0.len())
+    }
 }
 
 impl Config {
@@ -75,31 +126,41 @@ impl Config {
             config = Some(build::config(&file, &root, environment));
             later::check(&root);
         }
-        report.settle(config)
+        report.settle(config, text)
     }
 
     /// The same for bytes as they come from a file.
     ///
     /// # Errors
-    /// Also when the bytes are not UTF-8, or more than 4 MiB.
+    /// Also when the bytes are not UTF-8, or more than 32 MiB.
     pub fn parse_bytes(bytes: &[u8], environment: &Environment) -> Result<Loaded, Problems> {
         Self::parse(tree::decode(bytes)?, environment)
     }
 }
 
-/// One configuration file, validated.
-#[derive(Debug, Clone)]
+/// One configuration file, validated. Two of them are equal when nothing that is done differs.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// How the process runs; fixed from start to exit.
     pub server: Server,
     /// Where log lines go.
     pub log: Log,
+    /// Where traces go.
+    pub telemetry: Telemetry,
     /// Groups of backends, in the order of the file.
     pub clusters: Vec<Cluster>,
     /// Routes, in the order of the file: the first that matches wins.
     pub routes: Vec<Route>,
     /// Where session ids are read and put.
     pub session: SessionMap,
+    /// What is looked for in bodies: for the session, and for the guards of all routes.
+    pub wanted: Wanted,
+    /// API keys, in the order of the file; none = everyone may use the gateway.
+    pub keys: Vec<Arc<Key>>,
+    /// Limits that are no key's.
+    pub limits: Limits,
+    /// Pages that may read our answers.
+    pub cors: Cors,
     /// Simulated engines to start inside this process.
     pub sim: Vec<crate::sim::Settings>,
 }
@@ -160,81 +221,8 @@ pub struct Timeouts {
     pub queue: Duration,
 }
 
-/// Backends that serve the same thing.
-#[derive(Debug, Clone)]
-pub struct Cluster {
-    /// Its name in the file.
-    pub name: Arc<str>,
-    /// Wire particulars of its engines.
-    pub profile: Profile,
-    /// Never empty.
-    pub backends: Vec<Backend>,
-    /// Attempts in all for one exchange: 1 or 2.
-    pub attempts: u32,
-    /// What becomes of the client's credentials.
-    pub auth: Auth,
-    /// What is removed from and set in the head that goes to a backend.
-    pub headers: Rules,
-    /// How long an idle upstream connection is kept.
-    pub keepalive: Duration,
-}
-
-/// A vendor's wire particulars.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profile {
-    /// vLLM's OpenAI-compatible server.
-    Vllm,
-    /// The DeepSeek API.
-    Deepseek,
-    /// SGLang.
-    Sglang,
-    /// llama.cpp's server.
-    Llamacpp,
-    /// Any other OpenAI-compatible server.
-    Openai,
-}
-
-/// What is sent to the backend as credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Auth {
-    /// The client's, untouched.
-    Pass,
-    /// None: the client's are removed.
-    None,
-    /// The gateway's own, in place of the client's.
-    Own(Credential),
-}
-
-/// A credential of the gateway's own, and the header that carries it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Credential {
-    /// The header.
-    pub header: HeaderName,
-    /// Its value.
-    pub value: Secret,
-}
-
-/// One server of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backend {
-    /// Unique in its cluster.
-    pub name: Arc<str>,
-    /// Host name or address, without brackets.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-    /// Host and port as the URL has them: the `Host` that the backend is sent.
-    pub authority: String,
-    /// TLS toward it; `None` for http.
-    pub tls: Option<Arc<Tls>>,
-    /// Path prefix of the URL without its trailing slash; empty for none.
-    pub prefix: String,
-    /// Takes no new work.
-    pub drain: bool,
-}
-
 /// Which requests, and where they go.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Route {
     /// Label in metrics and log.
     pub name: Arc<str>,
@@ -248,6 +236,8 @@ pub struct Route {
     pub headers: Vec<(HeaderName, String)>,
     /// What the route does.
     pub action: Action,
+    /// Tried in order when the first cluster has no backend to offer.
+    pub fallback: Vec<Fallback>,
     /// What `GET /v1/models` lists for this route.
     pub models: Vec<String>,
     /// The client's model name -> the backend's.
@@ -260,12 +250,42 @@ pub struct Route {
     pub body_bytes: u64,
     /// Stream settings of this route.
     pub stream: Stream,
-    /// Time budgets of this route.
+    /// Time budgets of this route at its first cluster.
+    pub timeouts: Timeouts,
+    /// What a body may ask.
+    pub guard: Option<Guard>,
+}
+
+impl Route {
+    /// The indices of its clusters and its time budgets at each, in the order in which they are tried; none for
+    /// a fixed answer.
+    pub fn clusters(&self) -> impl Iterator<Item = (usize, &Timeouts)> {
+        let first = match self.action {
+            Action::Proxy(cluster) => Some((cluster, &self.timeouts)),
+            Action::Respond(_) => None,
+        };
+        first.into_iter().chain(self.fallback.iter().map(|fallback| (fallback.cluster, &fallback.timeouts)))
+    }
+
+    /// Whether it names this model of the client's itself, and not by a pattern.
+    pub fn names(&self, model: &str) -> bool {
+        self.aliases.contains_key(model)
+            || self.model.as_deref() == Some(model)
+            || self.models.iter().any(|listed| listed == model)
+    }
+}
+
+/// Another cluster of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fallback {
+    /// Its index in [`Config::clusters`].
+    pub cluster: usize,
+    /// Time budgets of the route there.
     pub timeouts: Timeouts,
 }
 
 /// What a route does with a request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Send it to the cluster at this index of [`Config::clusters`].
     Proxy(usize),
@@ -274,7 +294,7 @@ pub enum Action {
 }
 
 /// A fixed answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fixed {
     /// HTTP status, 200 to 599.
     pub status: u16,
@@ -282,6 +302,8 @@ pub struct Fixed {
     pub content_type: String,
     /// The body.
     pub body: String,
+    /// It is for those who have a key. It never is where there are none.
+    pub needs_key: bool,
 }
 
 /// Whether a request must ask for a stream.

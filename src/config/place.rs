@@ -14,40 +14,22 @@ use super::{Config, Loaded};
 /// Problems and warnings kept; more are only counted. A thousand lines help nobody.
 const KEPT_MAX: usize = 200;
 
-/// A setting that was accepted but does nothing in this release.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inactive {
-    /// The setting, as in `clusters.qwen.health.active`.
-    pub path: String,
-    /// Line in the file, from 1.
-    pub line: u64,
-}
-
-impl std::fmt::Display for Inactive {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "{} (line {})", self.path, self.line)
-    }
-}
-
 /// What the reading of one file has found.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     problems: RefCell<Vec<Problem>>,
     hidden: Cell<usize>,
     warnings: RefCell<Vec<Problem>>,
-    inactive: RefCell<Vec<Inactive>>,
 }
 
 impl Report {
     /// The end of the reading: `config` counts only if there is no problem.
-    pub(super) fn settle(self, config: Option<Config>) -> Result<Loaded, Problems> {
+    pub(super) fn settle(self, config: Option<Config>, text: &str) -> Result<Loaded, Problems> {
         let problems = self.problems.into_inner();
-        let mut inactive = self.inactive.into_inner();
-        inactive.sort_by_key(|setting| setting.line);
         let mut warnings = self.warnings.into_inner();
         warnings.sort_by_key(|warning| (warning.line, warning.column));
         match config {
-            Some(config) if problems.is_empty() => Ok(Loaded { config, inactive, warnings }),
+            Some(config) if problems.is_empty() => Ok(Loaded { config, warnings, text: text.into() }),
             _ => Err(Problems::new(problems, self.hidden.get())),
         }
     }
@@ -201,14 +183,6 @@ impl<'t> At<'t> {
             Cow::Owned(_) => "",
         };
         (format!("{}: {reason}", shown(&given.written)), fix.to_owned())
-    }
-
-    /// Tells that what is written here is accepted and does nothing yet.
-    pub(super) fn inactive(&self) {
-        let mut inactive = self.report.inactive.borrow_mut();
-        if inactive.len() < KEPT_MAX {
-            inactive.push(Inactive { path: self.path(), line: self.line });
-        }
     }
 
     fn note(&self, what: String, fix: String) -> Problem {

@@ -22,10 +22,19 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
 
 #[test]
 fn the_smallest_file_gets_every_default() {
-    let Config { server, log, clusters, routes, session, sim } = loaded(SMALLEST).config;
-    let address = "127.0.0.1:0".parse().unwrap();
-    assert_eq!(server.listen, [Listen { address, transport: Transport::Plain }]);
-    assert_eq!(server.admin, "127.0.0.1:9090".parse().unwrap());
+    let Config { server, log, telemetry, clusters, routes, session, cors, wanted, keys, limits, sim } =
+        loaded(SMALLEST).config;
+    assert_eq!((keys, limits), (Vec::new(), Limits::default()));
+    assert_eq!((telemetry.otlp, telemetry.sample), (None, 0.01));
+    assert_eq!((log.access_sample, &log.usage, log.slow), (1.0, &None, None));
+    let address = Address::Tcp("127.0.0.1:0".parse().unwrap());
+    assert_eq!(
+        server.listen,
+        [Listen { address, transport: Transport::Plain, proxy_protocol: false, redirect_https: None }]
+    );
+    assert!(!cors.is_on());
+    assert_eq!(server.admin.listen, AdminListen::Tcp("127.0.0.1:9090".parse().unwrap()));
+    assert_eq!(server.admin.token, None);
     assert_eq!((server.threads, server.pool_max_idle), (4, 1024));
     assert_eq!((server.request.body_bytes, server.request.buffered_bytes), (32 << 20, 2 << 30));
     assert_eq!((server.request.body_timeout, server.request.keepalive), (seconds(60), seconds(75)));
@@ -43,12 +52,16 @@ fn the_smallest_file_gets_every_default() {
         authority: "localhost:8000".into(),
         tls: None,
         prefix: String::new(),
+        weight: 1,
+        max_inflight: None,
         drain: false,
     };
     assert_eq!((cluster.profile, &cluster.backends[..]), (Profile::Openai, &[backend][..]));
-    assert_eq!((cluster.attempts, &cluster.auth, cluster.keepalive), (2, &Auth::Pass, seconds(4)));
+    assert_eq!((cluster.retry.attempts, &cluster.auth, cluster.keepalive), (2, &Auth::Pass, seconds(4)));
 
+    assert_eq!(wanted, session.pointers.clone().into());
     let route = &routes[0];
+    assert_eq!(route.guard, None);
     assert_eq!(&*route.name, "/v1/chat/completions");
     assert!(matches!(route.action, Action::Proxy(0)));
     assert_eq!((route.streaming, route.include_usage, route.body_bytes), (Streaming::Any, true, 32 << 20));
@@ -175,6 +188,43 @@ fn a_warning_does_not_repeat_a_value_of_the_environment() {
     let warnings = warnings(&Config::parse(&text, &environment).unwrap());
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("everyone who reaches server.listen[0].address may use"), "{warnings:?}");
+}
+
+/// Keys need a way on which nobody reads them: TLS, a proxy that has it, or this machine alone.
+#[test]
+fn keys_over_plain_http_are_warned_of() {
+    let keys = format!("keys: [ {{ name: a, sha256: \"{}\" }} ]\n", "5c1f".repeat(16));
+    let warned = |listen: &str, proxies: &str| {
+        let server = format!("server: {{ listen: [ {listen} ], trusted_proxies: [ {proxies} ] }}\n");
+        let rest: String = SMALLEST
+            .lines()
+            .filter(|line| !line.starts_with("server:"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        warnings(&loaded(&format!("{server}{rest}{keys}")))
+    };
+    let open = "{ address: 0.0.0.0:80 }";
+    assert_eq!(
+        warned(open, ""),
+        [
+            "line 1: server.listen[0].address: keys can be read on their way: 0.0.0.0:80 is plain HTTP (give the \
+             listener tls, or put a proxy that has TLS in front and name it in server.trusted_proxies)"
+        ]
+    );
+    assert_eq!(
+        warned("{ address: 127.0.0.1:81 }, { address: \"[::]:80\", h2c: true }", "\"unix:\"").len(),
+        1
+    );
+    let tls = "{ address: 0.0.0.0:80, tls: { certificates: [ { cert: a, key: b } ] } }";
+    for (listen, proxies) in [
+        (open, "10.0.0.0/8"),
+        (tls, ""),
+        ("{ address: 127.0.0.1:80 }", ""),
+        ("{ address: \"unix:/run/a.sock\" }", ""),
+        ("{ address: 0.0.0.0:80, redirect_https: 443 }", ""),
+    ] {
+        assert_eq!(warned(listen, proxies), [""; 0], "{listen} {proxies}");
+    }
 }
 
 #[test]

@@ -35,7 +35,23 @@ pub enum Trust {
 pub struct Authorities {
     /// The certificates. Never empty.
     pub list: Vec<X509>,
-    pub(super) der: Vec<Vec<u8>>,
+    der: Vec<Vec<u8>>,
+}
+
+impl Authorities {
+    /// Reads the certificates of a PEM file.
+    ///
+    /// # Errors
+    /// What is wrong with it, as said of the file.
+    pub(super) fn from_pem(pem: &[u8]) -> Result<Self, &'static str> {
+        let list =
+            X509::stack_from_pem(pem).map_err(|_| "holds something that is no certificate in PEM form")?;
+        if list.is_empty() {
+            return Err("holds no certificate in PEM form");
+        }
+        let der = list.iter().map(|one| one.to_der()).collect::<Result<_, _>>();
+        Ok(Self { list, der: der.map_err(|_| "holds a certificate that cannot be written out")? })
+    }
 }
 
 impl PartialEq for Authorities {

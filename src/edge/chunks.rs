@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Size --;--> Extension --CR--> SizeEnd --LF--> Data --> DataCr --> DataLf --> Size ...
-//!                                  `--LF of size 0--> Line --CR--> End (an empty line) or LineEnd (a trailer)
+//!                                  `--LF of size 0--> Line --CR--> End (an empty line)
+//!                                                      `--> Name --:--> Trailer --CR--> LineEnd --LF--> Line
 //! ```
 //!
 //! Readers of chunked bodies are lenient in different ways (an empty size, blanks around it, a bare LF),
@@ -47,6 +48,8 @@ enum At {
     DataLf,
     /// The beginning of a line behind the last chunk.
     Line,
+    /// The name of a trailer.
+    Name,
     Trailer,
     LineEnd,
     End,
@@ -98,7 +101,8 @@ impl Chunks {
             (At::End, b'\n') => Ok(At::Whole),
             (At::Trailer, b'\r') => Ok(At::LineEnd),
             (At::LineEnd, b'\n') => Ok(At::Line),
-            (At::Line | At::Trailer, b'\t' | b' '..=b'~' | 0x80..) => self.trailer(),
+            (At::Line | At::Name, name) if is_token(name) => self.trailer(At::Name),
+            (At::Name, b':') | (At::Trailer, b'\t' | b' '..=b'~' | 0x80..) => self.trailer(At::Trailer),
             _ => Err(Malformed),
         }
     }
@@ -118,15 +122,20 @@ impl Chunks {
         if self.extension > EXTENSION_MAX { Err(Malformed) } else { Ok(At::Extension) }
     }
 
-    fn trailer(&mut self) -> Result<At, Malformed> {
+    fn trailer(&mut self, next: At) -> Result<At, Malformed> {
         self.trailers += 1;
-        if self.trailers > TRAILERS_MAX { Err(Malformed) } else { Ok(At::Trailer) }
+        if self.trailers > TRAILERS_MAX { Err(Malformed) } else { Ok(next) }
     }
 
     fn sized(&mut self) -> At {
         (self.digits, self.extension) = (0, 0);
         if self.left == 0 { At::Line } else { At::Data }
     }
+}
+
+/// What a header's name is made of (RFC 9110, 5.6.2).
+pub(super) fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 #[cfg(test)]
@@ -189,6 +198,10 @@ mod tests {
             "0\r\n\n",
             "0\r\n\rx",
             "0\r\na: b\n",
+            "0\r\na\r\n",
+            "0\r\na b: c\r\n",
+            "0\r\n: c\r\n",
+            "0\r\na: b\r\n c\r\n",
             "0\r\na: b\rx",
             "0000000000000001",
             &long,

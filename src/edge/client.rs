@@ -6,14 +6,23 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora_http::ResponseHeader;
 
+use super::door::Entry;
+use crate::admission::{Account, Connected, Denial};
+
 /// `write_stall` of answers that belong to no route (errors of the head, for instance).
 const DEFAULT_STALL: Duration = Duration::from_secs(30);
+
+/// Keys that one connection counts for at a time. A client has one; a proxy in front of many clients should not
+/// be bound by the connections of each.
+const KEYS_MAX: usize = 16;
 
 /// Why a blocked write was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,23 +31,37 @@ pub enum Cut {
     Stalled,
     /// The exchange's total deadline passed.
     Total,
+    /// What it has us hold is wanted for others.
+    Memory,
 }
 
 /// What a connection and the exchanges on it tell each other.
 #[derive(Debug)]
 pub struct Client {
+    entry: Entry,
     limits: Mutex<Limits>,
     gone: OnceLock<Instant>,
     cut: AtomicU8,
     blocked_micros: AtomicU64,
+    /// Since when a write waits for it.
+    blocked_since: Mutex<Option<Instant>>,
+    /// The next write that waits for it is given up, and who is woken for that.
+    cut_off: AtomicBool,
+    writer: AtomicWaker,
     /// The answer under way is not whole, and only the end of the connection will tell its end.
     open_ended: AtomicBool,
     /// The client may close its sending side and be answered all the same.
     half_closes: AtomicBool,
+    /// A head is about to be written with its first event right behind it.
+    body_follows: AtomicBool,
+    /// Of a stream: it has been answered.
+    answered: AtomicBool,
     /// Of a stream: the connection that carries it, and whether it counts there yet.
     carrier: Option<(Arc<Self>, AtomicBool)>,
     /// Of a connection: how many streams count, and the longest `write_stall` among them.
     carried: Mutex<(usize, Duration)>,
+    /// Of a connection: it counts as one of these keys', the last one used behind the others.
+    keys: Mutex<Vec<Connected>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,26 +75,38 @@ pub(super) struct Limits {
 const IDLE: Limits = Limits { stall: DEFAULT_STALL, total_at: None, window: None };
 
 impl Client {
-    pub(super) fn new() -> Self {
-        Self::carried_by(None)
+    pub(super) fn new(entry: Entry) -> Self {
+        Self::carried_by(entry, None)
     }
 
-    fn carried_by(carrier: Option<(Arc<Self>, AtomicBool)>) -> Self {
+    fn carried_by(entry: Entry, carrier: Option<(Arc<Self>, AtomicBool)>) -> Self {
         Self {
+            entry,
             limits: Mutex::new(IDLE),
             gone: OnceLock::new(),
             cut: AtomicU8::new(0),
             blocked_micros: AtomicU64::new(0),
+            blocked_since: Mutex::default(),
+            cut_off: AtomicBool::new(false),
+            writer: AtomicWaker::new(),
             open_ended: AtomicBool::new(false),
             half_closes: AtomicBool::new(false),
+            body_follows: AtomicBool::new(false),
+            answered: AtomicBool::new(false),
             carrier,
             carried: Mutex::default(),
+            keys: Mutex::default(),
         }
     }
 
     /// The client of one stream on `connection`.
     pub(super) fn stream_of(connection: &Arc<Self>) -> Self {
-        Self::carried_by(Some((Arc::clone(connection), AtomicBool::new(false))))
+        Self::carried_by(connection.entry, Some((Arc::clone(connection), AtomicBool::new(false))))
+    }
+
+    /// How its connection came in.
+    pub fn entry(&self) -> Entry {
+        self.entry
     }
 
     /// The form in which Pingora hands a client through to the exchange.
@@ -97,12 +132,33 @@ impl Client {
     /// Back to the limits of a connection without an exchange.
     pub fn unlimit(&self) {
         *self.limits.lock() = IDLE;
+        self.cut_off.store(false, Ordering::Relaxed);
         self.half_closes.store(false, Ordering::Relaxed);
+        self.body_follows.store(false, Ordering::Relaxed);
     }
 
     /// Until `unlimit`, the client's end is not its departure: requests that came before it have their turn.
     pub fn let_half_close(&self) {
         self.half_closes.store(true, Ordering::Relaxed);
+    }
+
+    /// A head is about to be written, and the first event is there: they go out together, not in two writes.
+    pub fn body_follows(&self) {
+        self.body_follows.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the flush that is asked for may wait for what follows: so it is once.
+    pub(super) fn may_wait(&self) -> bool {
+        self.body_follows.load(Ordering::Relaxed) && self.body_follows.swap(false, Ordering::Relaxed)
+    }
+
+    /// Its stream has been answered: a status, at least.
+    pub(super) fn mark_answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
     }
 
     /// An answer begins whose end is the end of the connection. Until it is `whole`, closing the
@@ -142,6 +198,26 @@ impl Client {
         self.carrier.as_ref().map(|(connection, _)| connection)
     }
 
+    /// A key is used on its connection, which counts as one of the key's from now on, as long as it lasts or
+    /// until 16 others have been used on it.
+    ///
+    /// # Errors
+    /// It is one more than the key may have.
+    pub fn used_by(&self, account: &Arc<Account>, now: Instant) -> Result<(), Denial> {
+        if let Some(connection) = self.connection() {
+            return connection.used_by(account, now);
+        }
+        let mut keys = self.keys.lock();
+        if !keys.iter().any(|key| key.is_of(account)) {
+            let connected = account.connect(now)?;
+            if keys.len() == KEYS_MAX {
+                keys.remove(0);
+            }
+            keys.push(connected);
+        }
+        Ok(())
+    }
+
     /// When its end or reset was seen.
     pub fn gone(&self) -> Option<Instant> {
         self.gone.get().copied()
@@ -152,6 +228,7 @@ impl Client {
         match self.cut.load(Ordering::Relaxed) {
             1 => Some(Cut::Stalled),
             2 => Some(Cut::Total),
+            3 => Some(Cut::Memory),
             _ => self.connection()?.cut(),
         }
     }
@@ -170,12 +247,43 @@ impl Client {
     }
 
     pub(super) fn set_cut(&self, cut: Cut) {
-        self.cut.store(if cut == Cut::Stalled { 1 } else { 2 }, Ordering::Relaxed);
+        let number = match cut {
+            Cut::Stalled => 1,
+            Cut::Total => 2,
+            Cut::Memory => 3,
+        };
+        self.cut.store(number, Ordering::Relaxed);
     }
 
     /// The first time stands; of a stream that goes with its connection, the connection's.
     pub(super) fn mark_gone(&self, now: Instant) {
         self.gone.get_or_init(|| self.connection().and_then(|connection| connection.gone()).unwrap_or(now));
+    }
+
+    /// Since when a write waits for it, if one does.
+    pub fn blocked_since(&self) -> Option<Instant> {
+        *self.blocked_since.lock()
+    }
+
+    pub(super) fn set_blocked(&self, since: Option<Instant>) {
+        *self.blocked_since.lock() = since;
+    }
+
+    /// Gives up the write that waits for it, or the next one of this exchange that does.
+    pub fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::Release);
+        self.writer.wake();
+    }
+
+    /// Whether it has been cut off.
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Relaxed)
+    }
+
+    /// Ready when the write that waits is to be given up.
+    pub(super) fn poll_cut_off(&self, cx: &Context<'_>) -> Poll<()> {
+        self.writer.register(cx.waker());
+        if self.cut_off.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -200,33 +308,4 @@ impl Drop for Client {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_is_as_patient_as_its_most_patient_stream() {
-        let connection = Arc::new(Client::new());
-        let (short, long) = (Client::stream_of(&connection), Client::stream_of(&connection));
-        let at = Instant::now();
-        short.limit(Duration::from_secs(1), at, 1);
-        assert_eq!(connection.limits().stall, Duration::from_secs(1));
-        long.limit(Duration::from_secs(9), at, 1);
-        long.limit(Duration::from_secs(9), at, 1);
-        drop(short);
-        assert_eq!(connection.limits().stall, Duration::from_secs(9));
-        drop(long);
-        assert_eq!(connection.limits().stall, Duration::from_secs(9), "what is left to write has no longer");
-        Client::stream_of(&connection).limit(Duration::from_secs(2), at, 1);
-        assert_eq!(connection.limits().stall, Duration::from_secs(2));
-    }
-
-    #[test]
-    fn what_cuts_the_connection_cuts_its_streams_and_no_stream_cuts_another() {
-        let connection = Arc::new(Client::new());
-        let (one, other) = (Client::stream_of(&connection), Client::stream_of(&connection));
-        one.set_cut(Cut::Total);
-        assert_eq!((one.cut(), other.cut(), connection.cut()), (Some(Cut::Total), None, None));
-        connection.set_cut(Cut::Stalled);
-        assert_eq!((one.cut(), other.cut()), (Some(Cut::Total), Some(Cut::Stalled)));
-    }
-}
+mod tests;

@@ -21,7 +21,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::blocked::Blocked;
 use super::chunks::Malformed;
-use super::client::Client;
+use super::client::{Client, Cut};
+use super::door::Entry;
 use super::inbound::Inbound;
 use super::quiet::Quiet;
 use super::scratch;
@@ -44,8 +45,8 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    pub(super) fn new(inner: Stream) -> Self {
-        let client = Arc::new(Client::new());
+    pub(super) fn new(inner: Stream, entry: Entry) -> Self {
+        let client = Arc::new(Client::new(entry));
         let (digest, socket) = (client.digest(), inner.get_socket_digest());
         let quiet = inner.get_ssl_digest().is_none().then(Quiet::default);
         Self {
@@ -91,11 +92,16 @@ impl Conn {
     ) -> Poll<io::Result<T>> {
         if poll.is_pending() {
             let acked = self.acked();
-            let blocked = self.blocked.get_or_insert_with(|| Blocked::new(acked));
+            let blocked = self.blocked.get_or_insert_with(|| {
+                let blocked = Blocked::new(acked);
+                self.client.set_blocked(Some(blocked.since));
+                blocked
+            });
             blocked.is_write |= is_write;
-            let Poll::Ready(cut) = blocked.poll(acked, self.client.limits(), cx) else {
-                return Poll::Pending;
-            };
+            let cut_off = self.client.poll_cut_off(cx).map(|()| Cut::Memory);
+            let cut =
+                if cut_off.is_ready() { cut_off } else { blocked.poll(acked, self.client.limits(), cx) };
+            let Poll::Ready(cut) = cut else { return Poll::Pending };
             self.unblock(true);
             self.client.set_cut(cut);
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -110,6 +116,7 @@ impl Conn {
     fn unblock(&mut self, is_write: bool) {
         if let Some(blocked) = self.blocked.take_if(|blocked| is_write || !blocked.is_write) {
             self.client.add_blocked(blocked.since.elapsed());
+            self.client.set_blocked(None);
         }
     }
 
@@ -117,6 +124,10 @@ impl Conn {
     /// that may be no departure waits behind the requests that came before it: Pingora would close the
     /// connection behind the answer that runs.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // While the engine is waited for: its first event need not wait for a call of the kernel.
+        if self.window.is_none() {
+            self.fit();
+        }
         let Self { inner, client, inbound, quiet, .. } = self;
         let mut read_on = |cx: &mut Context<'_>| {
             scratch::with(|bytes| {
@@ -160,12 +171,12 @@ fn malformed(_: Malformed) -> io::Error {
 
 impl Drop for Conn {
     /// Where only the end of the connection tells the end of an answer, one that broke off must not end
-    /// like one that is whole: the client gets a reset.
+    /// like one that is whole: the client gets a reset. So does one that was cut for the memory that it has us
+    /// hold: the kernel would go on holding what was written to it.
     fn drop(&mut self) {
-        if self.client.is_cut_short()
-            && let Err(error) = reset_on_close(self.inner.id())
-        {
-            log::warn!("an HTTP/1.0 answer that broke off may look whole to its client: {error}");
+        let is_reset = self.client.is_cut_short() || self.client.cut() == Some(Cut::Memory);
+        if is_reset && let Err(error) = reset_on_close(self.inner.id()) {
+            log::warn!("a connection that should be reset is only closed: {error}");
         }
     }
 }
@@ -226,7 +237,12 @@ impl AsyncWrite for Conn {
         self.inner.is_write_vectored()
     }
 
+    /// Pingora flushes a head by itself. Where its body follows at once, that is one write too many; should
+    /// none follow after all, the next read flushes.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.unflushed && self.client.may_wait() {
+            return Poll::Ready(Ok(()));
+        }
         let flush = Pin::new(&mut self.inner).poll_flush(cx);
         self.unflushed = !matches!(flush, Poll::Ready(Ok(())));
         self.watch(false, flush, cx)

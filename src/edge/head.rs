@@ -4,8 +4,7 @@
 //! (request smuggling, RFC 9112, 11.2). Pingora reads the head again afterwards: what passes here must
 //! pass there, so both use httparse, and this check only ever refuses more.
 
-use http::uri::{PathAndQuery, Uri};
-
+use super::target::{self, is_host};
 use crate::header_rules::read_as;
 use crate::rejection::Rejection;
 
@@ -74,7 +73,7 @@ pub(super) fn check(head: &[u8], limits: &Limits) -> Result<Framing, Rejection> 
     if request.method == Some("CONNECT") {
         return Err(bad("this is no forward proxy: CONNECT is not served"));
     }
-    self::target(target, request.headers)?;
+    target::check(target, values(request.headers, "host"))?;
     framing(request.headers, is_current)
 }
 
@@ -101,7 +100,7 @@ fn framing(headers: &[httparse::Header<'_>], is_current: bool) -> Result<Framing
 }
 
 /// Whether a reader to whom `_` is `-` would take this name for framing.
-fn is_disguised(name: &str) -> bool {
+pub(super) fn is_disguised(name: &str) -> bool {
     let framing = |read_as: &str| {
         ["content-length", "transfer-encoding"].iter().any(|one| one.eq_ignore_ascii_case(read_as))
     };
@@ -116,34 +115,6 @@ fn host(headers: &[httparse::Header<'_>], is_current: bool) -> Result<(), Reject
         (None, None) if !is_current => Ok(()),
         _ => Err(bad("Host must stand once and name a host")),
     }
-}
-
-/// Whether no reader takes any part of it for a path.
-pub(super) fn is_host(host: &[u8]) -> bool {
-    host.iter().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]%~".contains(byte))
-}
-
-/// A path, `*`, or a URL whose host is the one of `Host`, of characters that a URL may hold.
-fn target(target: &str, headers: &[httparse::Header<'_>]) -> Result<(), Rejection> {
-    let url = ["http://", "https://"].iter().find_map(|scheme| behind(target, scheme));
-    let is_url = if let Some(rest) = url {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        if authority.contains('@') || values(headers, "host").any(|host| host != authority.as_bytes()) {
-            return Err(bad("the host of the request target and Host must be the same"));
-        }
-        Uri::try_from(target).is_ok()
-    } else if target.starts_with('/') || target == "*" {
-        PathAndQuery::try_from(target).is_ok()
-    } else {
-        return Err(bad("the request target must be a path"));
-    };
-    if is_url { Ok(()) } else { Err(bad("the request target is no URL")) }
-}
-
-/// What stands behind a scheme, which has no case.
-fn behind<'a>(target: &'a str, scheme: &str) -> Option<&'a str> {
-    let (begin, rest) = target.split_at_checked(scheme.len())?;
-    begin.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
 fn values<'a>(headers: &'a [httparse::Header<'a>], name: &'a str) -> impl Iterator<Item = &'a [u8]> {

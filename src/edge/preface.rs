@@ -4,8 +4,6 @@
 //! request begins with. Pingora waits for as many bytes as the preface has, for ever; here the first byte
 //! that differs settles it, and nobody has longer than for a request head.
 
-use std::time::Duration;
-
 use bytes::BytesMut;
 use pingora::server::ShutdownWatch;
 use tokio::time::Instant;
@@ -25,13 +23,13 @@ pub(super) enum Spoken {
 /// Looks at the first bytes and leaves them to be read. `None` when the client says too little.
 pub(super) async fn look(
     conn: &mut Conn,
-    patience: Duration,
+    patience: impl Future<Output = ()>,
     shutdown: &mut ShutdownWatch,
 ) -> Option<Spoken> {
     let mut bytes = BytesMut::new();
     let spoken = tokio::select! {
         spoken = listen(conn, &mut bytes) => spoken,
-        () = tokio::time::sleep(patience) => None,
+        () = patience => None,
         () = last_call(shutdown) => None,
     };
     conn.inbound.unread(bytes);

@@ -18,11 +18,15 @@ use tokio::time::Instant;
 
 use super::head::{self, Framing, Limits};
 use super::scratch;
+use crate::memory::{Level, Memory};
 use crate::rejection::Rejection;
 
 /// How long a connection that was accepted but has said nothing may still bring its request when the
 /// gateway stops listening.
 pub(super) const LAST_CALL: Duration = Duration::from_secs(1);
+
+/// The same for a connection between two requests: a request that is here already, but not seen yet, is served.
+const LAST_LOOK: Duration = Duration::from_millis(100);
 
 /// What came of waiting for a head.
 pub(super) enum Head {
@@ -57,14 +61,17 @@ pub(super) async fn read(
     conn: &mut (impl AsyncRead + Unpin),
     limits: &Limits,
     patience: Patience,
+    memory: &Memory,
     shutdown: &mut ShutdownWatch,
 ) -> Head {
     let mut bytes = BytesMut::new();
     let mut scanned = 0;
+    let (mut held, mut level) = (memory.head(), Level::Calm);
     let mut timer = pin!(tokio::time::sleep(if patience.is_first { patience.head } else { patience.idle }));
     let mut leaving = *shutdown.borrow();
+    let last = if patience.is_first { LAST_CALL } else { LAST_LOOK };
     if leaving && !patience.is_first {
-        return Head::Closed;
+        timer.as_mut().reset(Instant::now() + last);
     }
     loop {
         let was_empty = bytes.is_empty();
@@ -75,10 +82,19 @@ pub(super) async fn read(
             changed = shutdown.changed(), if !leaving => {
                 leaving = changed.is_err() || *shutdown.borrow();
                 if leaving && was_empty {
-                    if !patience.is_first {
-                        return Head::Closed;
-                    }
-                    timer.as_mut().reset(Instant::now() + LAST_CALL);
+                    timer.as_mut().reset(Instant::now() + last);
+                }
+                continue;
+            }
+            now = memory.above(level) => {
+                level = now;
+                if level >= Level::Refuse {
+                    return if was_empty { Head::Closed } else { Head::Bad(Rejection::Overloaded) };
+                }
+                let whole = if was_empty && !patience.is_first { patience.idle } else { patience.head };
+                let hasty = Instant::now() + memory.shortened(whole);
+                if hasty < timer.deadline() {
+                    timer.as_mut().reset(hasty);
                 }
                 continue;
             }
@@ -86,17 +102,22 @@ pub(super) async fn read(
         if !read.is_ok_and(|count| count > 0) {
             return Head::Closed;
         }
-        if was_empty && !patience.is_first {
-            timer.as_mut().reset(Instant::now() + patience.head);
-        }
         if let Some(head) = judge(&mut bytes, &mut scanned, limits) {
             return head;
+        }
+        // Only for a head in pieces: a timer that is the next one due costs a call of the kernel.
+        if was_empty && !patience.is_first {
+            timer.as_mut().reset(Instant::now() + memory.shortened(patience.head));
+        }
+        // Whoever sends without a pause is not asked below.
+        if !held.fit(bytes.len()) {
+            return Head::Bad(Rejection::Overloaded);
         }
     }
 }
 
 /// Looks at what has come: a whole head, a bad one, or not enough to tell.
-fn judge(bytes: &mut BytesMut, scanned: &mut usize, limits: &Limits) -> Option<Head> {
+pub(super) fn judge(bytes: &mut BytesMut, scanned: &mut usize, limits: &Limits) -> Option<Head> {
     // A robust server skips empty lines before a request (RFC 9112, 2.2).
     while *scanned == 0 && bytes.starts_with(b"\r\n") {
         bytes.advance(2);
@@ -117,7 +138,8 @@ fn judge(bytes: &mut BytesMut, scanned: &mut usize, limits: &Limits) -> Option<H
         }),
         Ok(None) if bytes.len() > limits.header_bytes => Some(Head::Bad(head::too_large(bytes, limits))),
         Ok(None) => {
-            *scanned = bytes.len();
+            // Half an empty line is looked at once more: it may be one of those that are skipped.
+            *scanned = if bytes[..] == b"\r"[..] { 0 } else { bytes.len() };
             None
         }
     }

@@ -7,6 +7,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::connections::TurnedAway;
+use super::handshake::Handshake;
 use crate::openai::{About, Dialect};
 use crate::rejection::Rejection;
 
@@ -21,8 +23,14 @@ pub trait Witness: Send + Sync {
     /// Counts and logs one, and gives the request id to answer with.
     fn refused(&self, client: Option<IpAddr>, rejection: &Rejection) -> String;
 
-    /// Counts a connection that is one too many.
-    fn turned_away(&self);
+    /// Counts a connection that is not served.
+    fn turned_away(&self, why: TurnedAway);
+
+    /// Counts a TLS handshake.
+    fn handshake(&self, handshake: Handshake);
+
+    /// Counts an HTTP/2 connection that is closed with this error code.
+    fn goaway(&self, reason: &'static str);
 }
 
 /// Answers and closes.

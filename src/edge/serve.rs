@@ -1,27 +1,31 @@
 //! The life of one client connection: TLS if the listener has it, then HTTP/2, or HTTP/1.1 request after
-//! request until one side has enough.
+//! request until one side has enough. Before that it finds its way in, see `door`.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pingora::apps::{HttpPersistentSettings, HttpServerApp};
-use pingora::connectors::http::custom;
 use pingora::protocols::http::ServerSession;
-use pingora::protocols::{ALPN, GetSocketDigest, Ssl, Stream};
+use pingora::protocols::tls::SslStream;
+use pingora::protocols::{Stream, l4};
 use pingora::server::ShutdownWatch;
-use pingora_proxy::{HttpProxy, ProcessCustomSession, ProxyHttp};
 
 use super::chunks::Malformed;
 use super::conn::Conn;
-use super::connections::Connections;
+use super::connections::{Connections, TurnedAway};
+use super::door::Entry;
 use super::h2;
+use super::handshake::{Handshake, is_h2};
 use super::head::Limits;
+use super::pair::Shown;
 use super::preface::{self, Spoken};
 use super::reader::{self, Head, Patience};
 use super::refuse::{Witness, close, refuse};
-use super::tls::Tls;
+use super::tls::{NoTls, Tls};
+use crate::forwarded::Trusted;
+use crate::memory::{Level, Memory};
 use crate::rejection::Rejection;
+use crate::told::Told;
 
 /// How client connections are served.
 pub struct Edge {
@@ -33,6 +37,12 @@ pub struct Edge {
     pub keepalive: Duration,
     /// The open connections.
     pub connections: Arc<Connections>,
+    /// Whether there is memory for clients.
+    pub memory: Arc<Memory>,
+    /// Proxies, which speak for others.
+    pub trusted: Trusted,
+    /// HTTP/2 connections that were closed for what their clients did.
+    pub goaways: Told,
     /// Keeps the books of refused heads and connections.
     pub witness: Box<dyn Witness>,
 }
@@ -48,41 +58,45 @@ pub enum Below {
     Tls(Tls),
 }
 
-/// What Pingora calls for each connection of a listener.
-pub fn on_connection<SV, C>(edge: Arc<Edge>, below: Below) -> ProcessCustomSession<SV, C>
-where
-    SV: ProxyHttp + Send + Sync + 'static,
-    SV::CTX: Send + Sync,
-    C: custom::Connector,
-{
-    Arc::new(move |proxy: Arc<HttpProxy<SV, C>>, stream: Stream, shutdown: &ShutdownWatch| {
-        let (edge, below, shutdown) = (Arc::clone(&edge), below.clone(), shutdown.clone());
-        Box::pin(async move {
-            let Some(_place) = edge.connections.admit() else {
-                Box::pin(edge.turn_away(&below, stream)).await;
-                return None;
-            };
-            match below {
-                Below::Plain => {
-                    let conn = Box::new(Conn::new(stream));
-                    edge.serve(&proxy, conn, shutdown, edge.header_timeout).await;
-                }
-                // Their futures are larger; a plain connection does not carry them.
-                Below::PlainH2 => Box::pin(edge.plain_h2(&proxy, Conn::new(stream), shutdown)).await,
-                Below::Tls(tls) => Box::pin(edge.tls(&proxy, &tls, stream, shutdown)).await,
-            }
-            None
-        })
-    })
+impl Below {
+    /// The certificates that clients are shown.
+    pub fn shown(&self) -> Vec<Shown> {
+        match self {
+            Self::Plain | Self::PlainH2 => Vec::new(),
+            Self::Tls(tls) => tls.shown(),
+        }
+    }
 }
 
 impl Edge {
+    /// Serves a connection that has been let in to its end.
+    pub(super) async fn converse<A>(
+        &self,
+        app: &Arc<A>,
+        below: &Below,
+        stream: Stream,
+        entry: Entry,
+        shutdown: ShutdownWatch,
+    ) where
+        A: HttpServerApp + Send + Sync + 'static,
+    {
+        match below {
+            Below::Plain => {
+                let conn = Box::new(Conn::new(stream, entry));
+                self.serve(app, conn, shutdown, self.header_timeout).await;
+            }
+            // Their futures are larger; a plain connection does not carry them.
+            Below::PlainH2 => Box::pin(self.plain_h2(app, Conn::new(stream, entry), shutdown)).await,
+            Below::Tls(tls) => Box::pin(self.tls(app, tls, stream, entry, shutdown)).await,
+        }
+    }
+
     async fn plain_h2<A>(&self, app: &Arc<A>, mut conn: Conn, mut shutdown: ShutdownWatch)
     where
         A: HttpServerApp + Send + Sync + 'static,
     {
         let began = Instant::now();
-        let spoken = preface::look(&mut conn, self.header_timeout, &mut shutdown).await;
+        let spoken = preface::look(&mut conn, self.memory.patience(self.header_timeout), &mut shutdown).await;
         let client = Arc::clone(conn.client());
         match spoken {
             None => {}
@@ -94,23 +108,45 @@ impl Edge {
         }
     }
 
-    async fn tls<A>(&self, app: &Arc<A>, tls: &Tls, stream: Stream, mut shutdown: ShutdownWatch)
+    async fn tls<A>(&self, app: &Arc<A>, tls: &Tls, stream: Stream, entry: Entry, mut shutdown: ShutdownWatch)
     where
         A: HttpServerApp + Send + Sync + 'static,
     {
         let stream = tokio::select! {
-            stream = tokio::time::timeout(self.header_timeout, tls.accept(stream)) => stream,
+            stream = self.memory.within(self.header_timeout, tls.accept(stream)) => stream,
             () = preface::last_call(&mut shutdown) => return,
         };
-        let Ok(Some(stream)) = stream else { return };
-        let is_h2 = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
-        let conn = Box::new(Conn::new(Box::new(stream)));
+        let stream = match stream {
+            Some(Ok(stream)) => stream,
+            Some(Err(NoTls::PlainHttp(socket))) => {
+                self.witness.handshake(Handshake::PlainHttp);
+                return self.point_to_https(*socket, entry).await;
+            }
+            Some(Err(NoTls::Failed)) => return self.no_tls(Handshake::Failed, entry),
+            None => return self.no_tls(Handshake::TimedOut, entry),
+        };
+        self.witness.handshake(Handshake::of(&stream));
+        let is_h2 = is_h2(&stream);
+        let conn = Box::new(Conn::new(Box::new(stream), entry));
         if is_h2 {
             let client = Arc::clone(conn.client());
             h2::serve(self, app, conn, &client, shutdown).await;
         } else {
             self.serve(app, conn, shutdown, self.header_timeout).await;
         }
+    }
+
+    fn no_tls(&self, handshake: Handshake, entry: Entry) {
+        self.witness.handshake(handshake);
+        self.turned_away(TurnedAway::Handshake, entry);
+    }
+
+    /// Tells a client that speaks plain HTTP on a listener with TLS, in its own tongue, what it should do.
+    async fn point_to_https(&self, mut socket: SslStream<l4::stream::Stream>, entry: Entry) {
+        self.turned_away(TurnedAway::PlainHttp, entry);
+        let rejection = Rejection::invalid("this is plain HTTP, and the port speaks TLS: use https", None);
+        let id = self.witness.refused(entry.peer.address(), &rejection);
+        refuse(socket.get_mut(), &rejection, &id).await;
     }
 
     /// Serves HTTP/1.1; the first head has `first` of time.
@@ -123,7 +159,9 @@ impl Edge {
         loop {
             let head = if is_first { first } else { self.header_timeout };
             let patience = Patience { head, idle: self.keepalive, is_first };
-            let request = match reader::read(&mut conn, &self.limits, patience, &mut shutdown).await {
+            let request = match reader::read(&mut conn, &self.limits, patience, &self.memory, &mut shutdown)
+                .await
+            {
                 Head::Whole { mut bytes, end, framing } => match conn.inbound.begin(framing, &mut bytes, end)
                 {
                     Ok(()) => Ok(bytes),
@@ -134,6 +172,9 @@ impl Edge {
             };
             let request = match request {
                 Ok(request) => request,
+                Err(Rejection::Overloaded) => {
+                    return Box::pin(self.refuse_if_room(&mut conn, &Rejection::Overloaded)).await;
+                }
                 Err(rejection) => return Box::pin(self.refuse(&mut conn, &rejection)).await,
             };
             is_first = false;
@@ -158,24 +199,24 @@ impl Edge {
         }
     }
 
-    /// Tells a client that there are too many, unless too many are being told already. One that waits for a
-    /// TLS handshake could not read it.
-    async fn turn_away(&self, below: &Below, stream: Stream) {
-        self.witness.turned_away();
-        if let Some(_place) = self.connections.refuse(Instant::now())
-            && !matches!(below, Below::Tls(_))
+    /// Counts and tells one that is not served.
+    pub(super) fn turned_away(&self, why: TurnedAway, entry: Entry) {
+        self.witness.turned_away(why);
+        self.connections.tell(why, entry.peer.address(), Instant::now());
+    }
+
+    /// Tells a client that there is no room for it, unless that itself is too much: while too many are told already,
+    /// or at the very end of the memory, it is closed without a word.
+    pub(super) async fn refuse_if_room(&self, conn: &mut Conn, rejection: &Rejection) {
+        if self.memory.level() < Level::Cut
+            && let Some(_place) = self.connections.refuse()
         {
-            self.refuse(&mut Conn::new(stream), &Rejection::Overloaded).await;
+            self.refuse(conn, rejection).await;
         }
     }
 
-    async fn refuse(&self, conn: &mut Conn, rejection: &Rejection) {
-        let id = self.witness.refused(client_of(conn), rejection);
+    pub(super) async fn refuse(&self, conn: &mut Conn, rejection: &Rejection) {
+        let id = self.witness.refused(conn.client().entry().peer.address(), rejection);
         refuse(conn, rejection, &id).await;
     }
-}
-
-pub(super) fn client_of(conn: &(impl GetSocketDigest + ?Sized)) -> Option<IpAddr> {
-    let socket = conn.get_socket_digest()?;
-    socket.peer_addr()?.as_inet().map(std::net::SocketAddr::ip)
 }

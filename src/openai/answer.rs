@@ -2,13 +2,15 @@
 //!
 //! One shape serves both, and every endpoint: an answer of Responses or Messages has other members than
 //! one of chat/completions, never the same with another meaning. Reading never fails: what is odd is
-//! absent.
+//! absent. Most answers are as they should be and are read in one pass; only one that is not is read as text
+//! first and member by member then.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::brings::Brings;
 use super::figures;
 use super::lax;
 use super::seen::{Failure, Said, Seen};
@@ -24,28 +26,25 @@ pub fn observe_unary(body: &[u8]) -> Seen {
     seen
 }
 
-/// The top level of an answer or a frame, its fields unread.
-pub(super) struct Answer<'a> {
-    /// `None` where there are none, or where they cannot be read.
-    choices: Option<Vec<Choice<'a>>>,
-    fields: Fields<'a>,
-}
+/// The top level of an answer or a frame. Choices and usage are `None` where there are none, or where they
+/// cannot be read.
+pub(super) struct Answer<'a>(Fields<'a, Vec<Choice<'a>>, figures::Raw<'a>>);
 
 impl<'a> Answer<'a> {
     /// `None` where the text is not a JSON object.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        let fields: Fields<'a> = serde_json::from_str(text).ok()?;
-        Some(Self { choices: lax::read(fields.choices), fields })
+        let fields = serde_json::from_str(text).ok();
+        fields.or_else(|| serde_json::from_str(text).ok().map(Fields::read)).map(Self)
     }
 
     /// All that it says.
     pub(super) fn said(&self) -> Said {
-        let usage = figures::read(self.fields.usage);
+        let usage = figures::told(self.0.usage.as_ref());
         let error = self.error();
-        let has_no_choices = self.choices.as_ref().is_some_and(Vec::is_empty);
+        let has_no_choices = self.0.choices.as_ref().is_some_and(Vec::is_empty);
         let usage_only = has_no_choices && !usage.is_empty() && error.is_none();
         Said {
-            token: self.choices().iter().any(Choice::has_token) || lax::is_present(self.fields.delta),
+            token: self.has_token(),
             usage_only,
             usage,
             is_final: usage_only || self.is_last(),
@@ -54,34 +53,39 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// Whether it brings a piece of an answer.
+    fn has_token(&self) -> bool {
+        let Fields { delta, content, text, .. } = &self.0;
+        self.choices().iter().any(Choice::has_token)
+            || [delta, content, text].into_iter().any(|piece| lax::is_present(*piece))
+    }
+
     /// Whether a choice ends here, or the only text of a transcription (`transcript.text.done`).
     fn is_last(&self) -> bool {
-        let kind: Option<Cow<'_, str>> = lax::read(self.fields.kind);
+        let kind: Option<Cow<'_, str>> = lax::read(self.0.kind);
         self.choices().iter().any(|choice| lax::is_present(choice.finish_reason))
             || kind.is_some_and(|kind| kind.ends_with(".done"))
     }
 
     fn choices(&self) -> &[Choice<'a>] {
-        self.choices.as_deref().unwrap_or_default()
+        self.0.choices.as_deref().unwrap_or_default()
     }
 
     /// Of its choices; of the whole for Messages (`stop_reason`) and Responses (`incomplete_details`).
     fn finish_reasons(&self) -> Vec<Box<str>> {
-        let incomplete = lax::read::<Incomplete<'_>>(self.fields.incomplete_details);
-        let of_the_whole = [self.fields.stop_reason, incomplete.and_then(|details| details.reason)];
+        let incomplete = lax::read::<Incomplete<'_>>(self.0.incomplete_details);
+        let of_the_whole = [self.0.stop_reason, incomplete.and_then(|details| details.reason)];
         let of_choices = self.choices().iter().map(|choice| choice.finish_reason);
         of_choices.chain(of_the_whole).filter_map(lax::short_text).collect()
     }
 
     fn error(&self) -> Option<Failure> {
-        if let Some(failure) = failure(self.fields.error) {
+        if let Some(failure) = failure(self.0.error) {
             return Some(failure);
         }
-        let object: Option<Cow<'_, str>> = lax::read(self.fields.object);
-        (object.as_deref() == Some("error")).then(|| Failure {
-            code: lax::short_text(self.fields.code),
-            kind: lax::short_text(self.fields.kind),
-        })
+        let object: Option<Cow<'_, str>> = lax::read(self.0.object);
+        (object.as_deref() == Some("error"))
+            .then(|| Failure { code: lax::short_text(self.0.code), kind: lax::short_text(self.0.kind) })
     }
 }
 
@@ -95,11 +99,9 @@ pub(super) fn failure(error: Option<&RawValue>) -> Option<Failure> {
 }
 
 #[derive(Deserialize)]
-struct Fields<'a> {
-    #[serde(borrow)]
-    choices: Option<&'a RawValue>,
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
+struct Fields<'a, C, U> {
+    choices: Option<C>,
+    usage: Option<U>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -111,10 +113,35 @@ struct Fields<'a> {
     /// Text of a transcription's event (`transcript.text.delta`).
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
+    /// Text of llama.cpp's `/completion`.
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    /// Text of SGLang's `/generate`.
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
     #[serde(borrow)]
     stop_reason: Option<&'a RawValue>,
     #[serde(borrow)]
     incomplete_details: Option<&'a RawValue>,
+}
+
+impl<'a> Fields<'a, &'a RawValue, &'a RawValue> {
+    /// Reads choices and usage each for itself.
+    fn read(self) -> Fields<'a, Vec<Choice<'a>>, figures::Raw<'a>> {
+        Fields {
+            choices: lax::read(self.choices),
+            usage: lax::read(self.usage),
+            error: self.error,
+            object: self.object,
+            code: self.code,
+            kind: self.kind,
+            delta: self.delta,
+            content: self.content,
+            text: self.text,
+            stop_reason: self.stop_reason,
+            incomplete_details: self.incomplete_details,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -125,43 +152,21 @@ struct Incomplete<'a> {
 
 #[derive(Deserialize)]
 struct Choice<'a> {
-    #[serde(borrow)]
-    delta: Option<Delta<'a>>,
+    delta: Option<Brings>,
     #[serde(borrow)]
     text: Option<&'a RawValue>,
+    /// What vLLM tells besides, where it is asked to: a token may have no text yet.
+    #[serde(borrow)]
+    token_ids: Option<&'a RawValue>,
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
 }
 
 impl Choice<'_> {
     fn has_token(&self) -> bool {
-        lax::is_present(self.text)
-            || self.delta.as_ref().is_some_and(|delta| {
-                [
-                    delta.content,
-                    delta.reasoning,
-                    delta.reasoning_content,
-                    delta.tool_calls,
-                    delta.function_call,
-                ]
-                .into_iter()
-                .any(lax::is_present)
-            })
+        [self.text, self.token_ids].into_iter().any(lax::is_present)
+            || self.delta.as_ref().is_some_and(|delta| delta.anything)
     }
-}
-
-#[derive(Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning_content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function_call: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -221,6 +226,8 @@ mod tests {
 "prompt_tokens_details":[],"prompt_cache_hit_tokens":4}}"#;
         let usage = Usage { completion: Some(3), cached: Some(4), ..Usage::default() };
         assert_eq!(observe_unary(body).usage, Some((usage, Source::Reported)));
+        let odd_usage = observe_unary(br#"{"choices":[{"finish_reason":"stop"}],"usage":7}"#);
+        assert_eq!((odd_usage.finish_reason.as_deref(), odd_usage.usage), (Some("stop"), None));
         assert_eq!(observe_unary(b"not JSON"), Seen::default());
         assert_eq!(observe_unary(br#"{"usage":{}}"#), Seen::default());
     }

@@ -9,33 +9,45 @@ use serde_json::value::RawValue;
 use super::lax;
 use crate::usage::Usage;
 
+/// Most tokens that are believed of one exchange: a thousand times the longest context there is.
+const FIGURE_MAX: u64 = 1 << 32;
+
 /// The figures of a `usage` object; what is missing or odd is absent.
+pub(super) fn read(usage: Option<&RawValue>) -> Usage {
+    told(lax::read(usage).as_ref())
+}
+
+/// What the members of a `usage` object tell.
 ///
 /// Anthropic's `input_tokens` leave out what the prompt cache gave or took (platform.claude.com, prompt
 /// caching), everybody else's prompt figure includes it, and so does [`Usage::prompt`].
-pub(super) fn read(usage: Option<&RawValue>) -> Usage {
-    let Some(raw) = lax::read::<Raw<'_>>(usage) else { return Usage::default() };
+pub(super) fn told(usage: Option<&Raw<'_>>) -> Usage {
+    let Some(raw) = usage else { return Usage::default() };
     let prompt: Details<'_> =
         lax::read(raw.prompt_tokens_details.or(raw.input_tokens_details)).unwrap_or_default();
     let completion: Details<'_> =
         lax::read(raw.completion_tokens_details.or(raw.output_tokens_details)).unwrap_or_default();
-    let beside = [raw.cache_read_input_tokens, raw.cache_creation_input_tokens].map(lax::count);
-    let input = lax::count(raw.input_tokens)
+    let beside = [raw.cache_read_input_tokens, raw.cache_creation_input_tokens].map(count);
+    let input = count(raw.input_tokens)
         .map(|input| beside.iter().flatten().fold(input, |sum, cached| sum.saturating_add(*cached)));
     let [cache_read, _] = beside;
-    let prompt_told = lax::count(raw.prompt_tokens).or(input);
-    let completion_told = lax::count(raw.completion_tokens.or(raw.output_tokens));
-    let total = lax::count(raw.total_tokens);
+    let prompt_told = count(raw.prompt_tokens).or(input);
+    let completion_told = count(raw.completion_tokens.or(raw.output_tokens));
+    let total = count(raw.total_tokens);
     Usage {
         // Rerank and score generate nothing, and tell the total only.
         prompt: prompt_told.or_else(|| total.filter(|_| completion_told.is_none())),
         completion: completion_told,
         total,
-        cached: lax::count(prompt.cached_tokens)
-            .or_else(|| lax::count(raw.prompt_cache_hit_tokens))
-            .or(cache_read),
-        reasoning: lax::count(completion.reasoning_tokens),
+        cached: count(prompt.cached_tokens).or_else(|| count(raw.prompt_cache_hit_tokens)).or(cache_read),
+        reasoning: count(completion.reasoning_tokens),
     }
+}
+
+/// One figure. What no exchange can have used is no figure: an engine that tells it must not use up a key's limit for
+/// years, or have a counter begin anew.
+fn count(value: Option<&RawValue>) -> Option<u64> {
+    lax::count(value).filter(|count| *count <= FIGURE_MAX)
 }
 
 /// The figures of the last `usage` object that stands whole in a piece of JSON. A quote inside a string
@@ -47,8 +59,9 @@ pub(super) fn find(piece: &[u8]) -> Usage {
     figures.into_iter().find(|usage| !usage.is_empty()).unwrap_or_default()
 }
 
+/// The members of a `usage` object, unread.
 #[derive(Deserialize)]
-struct Raw<'a> {
+pub(super) struct Raw<'a> {
     #[serde(borrow)]
     prompt_tokens: Option<&'a RawValue>,
     #[serde(borrow)]

@@ -30,7 +30,11 @@ pub(super) fn value_after(piece: &[u8], at: usize) -> Option<&RawValue> {
 
 /// A count: a whole number of at least 0, however it is spelled (`100`, `1e2`, `100.0`).
 pub(super) fn count(value: Option<&RawValue>) -> Option<u64> {
-    let text = value?.get();
+    whole_number(value?.get())
+}
+
+/// The same of the text of a JSON value.
+pub fn whole_number(text: &str) -> Option<u64> {
     text.parse().ok().or_else(|| {
         // Not past 2^53, where not every whole number has a double of its own.
         let number: f64 = text.parse().ok()?;

@@ -6,10 +6,14 @@
 
 use std::sync::LazyLock;
 
+use aho_corasick::Span;
 use aho_corasick::packed::Searcher;
 
 /// The fields, in the order of their numbers in [`NEEDLES`].
 const FIELDS: [&str; 3] = ["\"usage\"", "\"finish_reason\"", "\"error\""];
+
+/// Bytes of the shortest of them: no search in what is left behind the last field of an event.
+const SHORTEST: usize = 7;
 
 /// `error` also matters as a value: `{"object":"error", ...}`.
 const ERROR: usize = 2;
@@ -21,13 +25,32 @@ static NEEDLES: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(FIEL
 
 /// Whether `usage`, `finish_reason` or `error` may be there with a value.
 pub(super) fn any(data: &[u8]) -> bool {
-    NEEDLES.as_ref().is_none_or(|needles| {
-        needles.find_iter(data).any(|found| {
-            let value = data[found.end()..].trim_ascii_start().strip_prefix(b":");
-            let is_null = value.is_some_and(|value| value.trim_ascii_start().starts_with(b"null"));
-            !is_null && (value.is_some() || found.pattern().as_usize() == ERROR)
-        })
-    })
+    let Some(needles) = &*NEEDLES else { return true };
+    let mut from = 0;
+    while data.len() - from >= SHORTEST {
+        let Some(found) = needles.find_in(data, Span::from(from..data.len())) else { return false };
+        from = match null_behind(data, found.end()) {
+            Some(end) => end,
+            None if is_value(data, found.end(), found.pattern().as_usize()) => return true,
+            None => found.end(),
+        };
+    }
+    false
+}
+
+/// Where the value of the field ends whose name ends at `at`, if it is a null.
+fn null_behind(data: &[u8], at: usize) -> Option<usize> {
+    let rest = value(data, at)?.trim_ascii_start().strip_prefix(b"null")?;
+    Some(data.len() - rest.len())
+}
+
+/// Whether the word that ends at `at` is the name of a field, or the one that matters without being one.
+fn is_value(data: &[u8], at: usize, word: usize) -> bool {
+    word == ERROR || value(data, at).is_some()
+}
+
+fn value(data: &[u8], at: usize) -> Option<&[u8]> {
+    data[at..].trim_ascii_start().strip_prefix(b":")
 }
 
 #[cfg(test)]

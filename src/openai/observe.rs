@@ -31,11 +31,22 @@ pub struct Observer {
 pub struct Noted {
     /// It brought the first token.
     pub first_token: bool,
-    /// It brought usage and has an empty `choices`: OpenAI's and vLLM's extra frame. Never true of a
-    /// frame that carries anything for the client besides.
-    pub usage_only: bool,
+    /// Where it has usage.
+    pub usage: UsagePlace,
     /// It has data, but only says that the engine is alive (Anthropic's `ping`).
     pub keep_alive: bool,
+}
+
+/// Where an event has usage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UsagePlace {
+    /// Nowhere.
+    #[default]
+    Nowhere,
+    /// Beside what else it brings.
+    Beside,
+    /// It is a frame of usage with an empty `choices`, OpenAI's and vLLM's: there is nothing else in it for the client.
+    Frame,
 }
 
 impl Observer {
@@ -77,11 +88,17 @@ impl Observer {
     pub fn usage(&self) -> Option<(Usage, Source)> {
         let usage = match self.seen.usage {
             Some((usage, Source::Running)) if usage.completion.is_none() => usage,
+            Some((usage, _)) if usage.completion.or(usage.total).is_none() && self.has_token() => usage,
             Some(told) => return Some(told),
             None if self.tokens == 0 => return None,
             None => Usage::default(),
         };
         Some((Usage { completion: Some(self.tokens), ..usage }, Source::Estimated))
+    }
+
+    /// Tokens that have passed: one an event that brings some.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
     }
 
     /// Whether a token has passed.
@@ -160,9 +177,14 @@ impl Observer {
     }
 
     fn said(&mut self, said: Said) -> Noted {
-        let (token, usage_only) = (said.token, said.usage_only);
+        let usage = match (said.usage_only, said.usage.is_empty()) {
+            (true, _) => UsagePlace::Frame,
+            (false, false) => UsagePlace::Beside,
+            (false, true) => UsagePlace::Nowhere,
+        };
+        let token = said.token;
         self.seen.take(said);
-        Noted { first_token: token && self.token(), usage_only, keep_alive: false }
+        Noted { first_token: token && self.token(), usage, keep_alive: false }
     }
 
     /// Counts a token; true for the first.
@@ -173,113 +195,4 @@ impl Observer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tell(observer: &mut Observer, data: &str) -> Noted {
-        let raw = format!("data: {data}\n");
-        observer.event(&Event { kind: EventKind::Data, raw: Some(raw.as_bytes()), ends: None })
-    }
-
-    fn delta(delta: &str) -> String {
-        format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
-    }
-
-    const FIRST: Noted = Noted { first_token: true, usage_only: false, keep_alive: false };
-
-    #[test]
-    fn the_first_token_is_text_reasoning_or_a_tool_call() {
-        let tool = r#"{"tool_calls":[{"index":0,"function":{"name":"f"}}]}"#;
-        for token in [r#"{"content":"x"}"#, r#"{"reasoning":"x"}"#, r#"{"reasoning_content":"x"}"#, tool] {
-            let mut observer = Observer::default();
-            for empty in
-                [r#"{"role":"assistant","content":""}"#, r#"{"content":null}"#, r#"{"tool_calls":[]}"#]
-            {
-                assert_eq!(tell(&mut observer, &delta(empty)), Noted::default(), "{empty}");
-            }
-            assert_eq!(tell(&mut observer, &delta(token)), FIRST, "{token}");
-            assert_eq!(tell(&mut observer, &delta(token)), Noted::default(), "{token}");
-        }
-        assert_eq!(tell(&mut Observer::default(), r#"{"choices":[{"text":"x"}]}"#), FIRST);
-    }
-
-    #[test]
-    fn usage_comes_on_a_frame_of_its_own() {
-        let mut observer = Observer::default();
-        tell(&mut observer, &delta(r#"{"content":"x"}"#));
-        tell(&mut observer, r#"{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}"#);
-        let noted = tell(
-            &mut observer,
-            r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#,
-        );
-        assert_eq!(noted, Noted { usage_only: true, ..Noted::default() });
-        tell(&mut observer, "[DONE]");
-        let usage = Usage { prompt: Some(7), completion: Some(3), total: Some(10), ..Usage::default() };
-        assert_eq!(observer.usage(), Some((usage, Source::Reported)));
-        assert_eq!(observer.seen().finish_reason.as_deref(), Some("stop"));
-        assert_eq!((observer.done(), observer.data_events()), (true, 4));
-    }
-
-    #[test]
-    fn usage_on_the_last_chunk_is_final_and_is_not_a_frame_to_cut() {
-        let mut observer = Observer::default();
-        let last =
-            r#"{"choices":[{"delta":{"content":""},"finish_reason":"length"}],"usage":{"prompt_tokens":7}}"#;
-        assert_eq!(tell(&mut observer, last), Noted::default());
-        let usage = Usage { prompt: Some(7), ..Usage::default() };
-        assert_eq!(observer.usage(), Some((usage, Source::Reported)));
-    }
-
-    #[test]
-    fn running_usage_is_overwritten_and_marked() {
-        let mut observer = Observer::default();
-        for tokens in 1..=3 {
-            let frame = format!(
-                r#"{{"choices":[{{"delta":{{"content":"x"}}}}],"usage":{{"completion_tokens":{tokens}}}}}"#
-            );
-            tell(&mut observer, &frame);
-        }
-        let usage = Usage { completion: Some(3), ..Usage::default() };
-        assert_eq!(observer.usage(), Some((usage, Source::Running)));
-    }
-
-    #[test]
-    fn without_usage_tokens_are_estimated() {
-        let mut observer = Observer::default();
-        assert_eq!(observer.usage(), None);
-        tell(&mut observer, &delta(r#"{"role":"assistant"}"#));
-        tell(&mut observer, &delta(r#"{"content":"x"}"#));
-        tell(&mut observer, &delta(r#"{"content":"\"usage\": {\"prompt_tokens\": 9}"}"#));
-        let usage = Usage { completion: Some(2), ..Usage::default() };
-        assert_eq!(observer.usage(), Some((usage, Source::Estimated)));
-    }
-
-    #[test]
-    fn an_error_then_done_is_an_error() {
-        let mut observer = Observer::default();
-        let noted = tell(&mut observer, r#"{"error":{"message":"EngineCore died","type":"x","code":500}}"#);
-        tell(&mut observer, "[DONE]");
-        let code = observer.seen().error.as_ref().and_then(|failure| failure.code.as_deref());
-        assert_eq!((noted, code, observer.done()), (Noted::default(), Some("500"), true));
-    }
-
-    #[test]
-    fn odd_events_are_just_not_observed() {
-        let mut observer = Observer::default();
-        for odd in ["", "not JSON", "[1]", r#"{"choices":"x"}"#, r#"{"choices":[{"delta":3}]}"#] {
-            assert_eq!(tell(&mut observer, odd), Noted::default(), "{odd}");
-        }
-        let bad = b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n";
-        assert_eq!(observer.event(&Event { kind: EventKind::Data, raw: Some(bad), ends: None }), FIRST);
-        assert_eq!(
-            observer.event(&Event { kind: EventKind::Comment, raw: Some(b": x\n"), ends: None }),
-            Noted::default()
-        );
-        assert_eq!(observer.data_events(), 6);
-    }
-
-    #[test]
-    fn an_event_too_large_to_see_counts_as_a_token() {
-        assert_eq!(Observer::default().event(&Event { kind: EventKind::Data, raw: None, ends: None }), FIRST);
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value};
 
-use super::request::Peek;
+use super::request::{Flag, Peek};
 
 /// Changes to one body, none of which touches another.
 #[derive(Debug, Default)]
@@ -81,22 +81,40 @@ fn added(body: &[u8], object: Range<usize>, members: Map<String, Value>) -> (Ran
     (inside..inside, format!("{}{comma}", &text[1..text.len() - 1]))
 }
 
-/// Sets `stream_options.include_usage` to true. Whether it was not.
-pub fn ask_for_usage(edits: &mut Edits, peek: &Peek) -> bool {
-    if peek.include_usage == Some(true) {
-        return false;
+/// What of an answer's usage the client did not ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unasked {
+    /// The frame at its end.
+    pub frame: bool,
+    /// The figures on each event.
+    pub running: bool,
+}
+
+/// Has the engine told to send usage at the end of its stream, and with `running` on each event. vLLM and SGLang send
+/// the latter only together with the former, so a client that asked for it alone did not ask for anything.
+pub fn ask_for_usage(edits: &mut Edits, peek: &Peek, running: bool) -> Unasked {
+    let (frame, continuous) = (&peek.include_usage, &peek.continuous_usage);
+    switch_on(edits, peek, "include_usage", frame);
+    if running {
+        switch_on(edits, peek, "continuous_usage_stats", continuous);
     }
-    match (&peek.stream_options, &peek.include_usage_span) {
+    let is_running = running || continuous.is_on;
+    Unasked { frame: !frame.is_on, running: is_running && !(frame.is_on && continuous.is_on) }
+}
+
+/// Sets a switch of `stream_options`.
+fn switch_on(edits: &mut Edits, peek: &Peek, name: &str, flag: &Flag) {
+    match (&peek.stream_options, &flag.span) {
+        _ if flag.is_on => {}
         (_, Some(value)) => edits.replace(value.clone(), &true.into()),
-        (Some(options), None) => edits.add(options.clone(), &["include_usage"], true.into()),
-        (None, None) => edits.add(peek.object.clone(), &["stream_options", "include_usage"], true.into()),
+        (Some(options), None) => edits.add(options.clone(), &[name], true.into()),
+        (None, None) => edits.add(peek.object.clone(), &["stream_options", name], true.into()),
     }
-    true
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Pointers;
+    use super::super::Wanted;
     use super::super::request::peek;
     use super::*;
 
@@ -110,7 +128,7 @@ mod tests {
     #[test]
     fn only_the_model_differs() {
         let before = "{ \"seed\": 9007199254740993, \"mod\\u0065l\" : \"m\\u00e9\", \"n\": 1e2 }";
-        let model = peek(before.as_bytes(), &Pointers::default()).expect("valid").model.expect("a model");
+        let model = peek(before.as_bytes(), &Wanted::default()).expect("valid").model.expect("a model");
         let after = edited(before, |edits| edits.replace(model.span, &"a\"b".into()));
         assert_eq!(after, "{ \"seed\": 9007199254740993, \"mod\\u0065l\" : \"a\\\"b\", \"n\": 1e2 }");
     }
@@ -139,24 +157,59 @@ mod tests {
         assert!(Edits::default().is_empty());
     }
 
+    fn asked(before: &'static str, running: bool) -> (String, Unasked) {
+        let peek = peek(before.as_bytes(), &Wanted::default()).expect("valid");
+        let mut edits = Edits::default();
+        let unasked = ask_for_usage(&mut edits, &peek, running);
+        (edited(before, |fresh| *fresh = edits), unasked)
+    }
+
     #[test]
     fn usage_is_asked_for_in_every_form() {
         for (before, after) in [
-            (r#"{"n":1}"#, Some(r#"{"stream_options":{"include_usage":true},"n":1}"#)),
-            (r#"{"stream_options":null}"#, Some(r#"{"stream_options":{"include_usage":true}}"#)),
-            (r#"{"stream_options":{}}"#, Some(r#"{"stream_options":{"include_usage":true}}"#)),
-            (r#"{"stream_options":{"x":1}}"#, Some(r#"{"stream_options":{"include_usage":true,"x":1}}"#)),
+            (r#"{"n":1}"#, r#"{"stream_options":{"include_usage":true},"n":1}"#),
+            (r#"{"stream_options":null}"#, r#"{"stream_options":{"include_usage":true}}"#),
+            (r#"{"stream_options":{}}"#, r#"{"stream_options":{"include_usage":true}}"#),
+            (r#"{"stream_options":{"x":1}}"#, r#"{"stream_options":{"include_usage":true,"x":1}}"#),
             (
                 r#"{"stream_options":{"include_usage" : false}}"#,
-                Some(r#"{"stream_options":{"include_usage" : true}}"#),
+                r#"{"stream_options":{"include_usage" : true}}"#,
             ),
-            (r#"{"stream_options":{"include_usage":true}}"#, None),
         ] {
-            let peek = peek(before.as_bytes(), &Pointers::default()).expect("valid");
-            let mut edits = Edits::default();
-            let asked = ask_for_usage(&mut edits, &peek);
-            let told = asked.then(|| edited(before, |fresh| *fresh = edits));
-            assert_eq!(told.as_deref(), after, "{before}");
+            assert_eq!(asked(before, false), (after.into(), Unasked { frame: true, running: false }));
         }
+        let has_asked = r#"{"stream_options":{"include_usage":true}}"#;
+        assert_eq!(asked(has_asked, false), (has_asked.into(), Unasked::default()));
+    }
+
+    #[test]
+    fn running_usage_is_asked_for_with_the_frame_and_cut_for_who_has_not_both() {
+        let both = |frame| Unasked { frame, running: true };
+        for (before, after, unasked) in [
+            (
+                r#"{"n":1}"#,
+                r#"{"stream_options":{"continuous_usage_stats":true,"include_usage":true},"n":1}"#,
+                both(true),
+            ),
+            (
+                r#"{"stream_options":{"include_usage":true}}"#,
+                r#"{"stream_options":{"continuous_usage_stats":true,"include_usage":true}}"#,
+                both(false),
+            ),
+            (
+                r#"{"stream_options":{"continuous_usage_stats":true}}"#,
+                r#"{"stream_options":{"include_usage":true,"continuous_usage_stats":true}}"#,
+                both(true),
+            ),
+            (
+                r#"{"stream_options":{"include_usage":true,"continuous_usage_stats":true}}"#,
+                r#"{"stream_options":{"include_usage":true,"continuous_usage_stats":true}}"#,
+                Unasked::default(),
+            ),
+        ] {
+            assert_eq!(asked(before, true), (after.into(), unasked), "{before}");
+        }
+        let alone = asked(r#"{"stream_options":{"continuous_usage_stats":true}}"#, false);
+        assert_eq!(alone.1, both(true), "vLLM would have sent it nothing");
     }
 }

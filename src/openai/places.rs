@@ -1,15 +1,8 @@
-//! Where JSON pointers lead in a body, found by one walk over its bytes.
-//!
-//! The walk follows only the branches that a pointer names and skips everything else, string by
-//! string, so that a picture in a prompt costs what `memchr` costs. It checks the depth on the way.
-//!
-//! The one hard idea: it reads text that is known to be valid JSON, so it needs no grammar, only
-//! the ends of strings and the balance of brackets.
+//! What a walk found in a body: where pointers lead, which names stand in it, how deep its schemas are.
 
 use std::ops::Range;
 
-use memchr::memchr2;
-
+use super::elements::Elements;
 use super::pointers::Pointers;
 
 /// What a pointer leads to.
@@ -29,19 +22,56 @@ pub enum Found<'p> {
     Blocked,
 }
 
-/// Where the pointers lead in one body.
+/// What a walk found in one body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places(Vec<Option<Range<usize>>>);
+pub struct Places {
+    /// What stands at each node of the pointers.
+    nodes: Vec<Option<Place>>,
+    /// Numbers of the wanted names that stand in it, each once.
+    names: Vec<usize>,
+    /// Levels of the deepest schema.
+    schema_depth: usize,
+}
+
+/// A value in a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) span: Range<usize>,
+    /// Elements of an array, where they were counted.
+    pub(super) elements: Option<Elements>,
+}
 
 impl Places {
-    /// Where pointer `number` leads. `body` and `pointers` are those of the walk.
+    /// Of a body that has not been walked yet.
+    pub(super) fn nowhere(nodes: usize) -> Self {
+        Self { nodes: vec![None; nodes], names: Vec::new(), schema_depth: 0 }
+    }
+
+    /// Something stands at a node. Whether something did before.
+    pub(super) fn found(&mut self, node: usize, place: Place) -> bool {
+        self.nodes[node].replace(place).is_some()
+    }
+
+    /// A wanted name stands in the body.
+    pub(super) fn named(&mut self, number: usize) {
+        if !self.names.contains(&number) {
+            self.names.push(number);
+        }
+    }
+
+    /// A schema goes so deep.
+    pub(super) fn schema(&mut self, depth: usize) {
+        self.schema_depth = self.schema_depth.max(depth);
+    }
+
+    /// Where pointer `number` leads. `body` and `pointers` are those of the walk; of its pointers, the first
+    /// ones will do.
     pub fn find<'p>(&self, body: &[u8], pointers: &'p Pointers, number: usize) -> Found<'p> {
         let (trail, names) = pointers.trail(number);
-        let known = trail.iter().take_while(|&&node| self.0[node].is_some()).count();
-        let Some(innermost) = known.checked_sub(1).and_then(|last| self.0[trail[last]].clone()) else {
-            return Found::Blocked;
-        };
-        let names = &names[known - 1..];
+        let known = trail.iter().take_while(|&&node| self.nodes[node].is_some()).count();
+        let innermost = known.checked_sub(1).and_then(|last| self.nodes[trail[last]].as_ref());
+        let Some(Place { span, .. }) = innermost else { return Found::Blocked };
+        let (innermost, names) = (span.clone(), &names[known - 1..]);
         match &body[innermost.clone()] {
             b"null" => Found::Nothing { within: innermost, names },
             _ if names.is_empty() => Found::Value(innermost),
@@ -49,149 +79,30 @@ impl Places {
             _ => Found::Blocked,
         }
     }
-}
 
-/// Why a walk ended early.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Lost {
-    /// The body is nested too deep.
-    TooDeep,
-    /// A member that a pointer names or passes stands twice.
-    Twice(String),
-}
-
-/// Walks the value that begins at `start` of valid JSON, nested at most `depth` deep.
-pub(super) fn walk(
-    json: &[u8],
-    start: usize,
-    depth: usize,
-    pointers: &Pointers,
-) -> Result<(Places, usize), Lost> {
-    let mut walk = Walk { json, pointers, spans: vec![None; pointers.len()] };
-    let end = walk.value(start, depth, 0)?;
-    Ok((Places(walk.spans), end))
-}
-
-struct Walk<'a> {
-    json: &'a [u8],
-    pointers: &'a Pointers,
-    spans: Vec<Option<Range<usize>>>,
-}
-
-impl Walk<'_> {
-    /// The value at `start`, which `node` stands for. Its end.
-    fn value(&mut self, start: usize, room: usize, node: usize) -> Result<usize, Lost> {
-        let is_leaf = self.pointers.is_leaf(node);
-        let end = match self.json.get(start) {
-            Some(b'{' | b'[') if room == 0 => return Err(Lost::TooDeep),
-            Some(b'{') if !is_leaf => self.object(start, room - 1, node)?,
-            Some(b'[') if !is_leaf => self.array(start, room - 1, node)?,
-            _ => skip(self.json, start, room).ok_or(Lost::TooDeep)?,
-        };
-        if self.spans[node].replace(start..end).is_some() {
-            return Err(Lost::Twice(self.pointers.spelt(node)));
-        }
-        Ok(end)
+    /// The elements of the array that pointer `number` leads to; `None` where it leads to none, or they were not
+    /// to be counted.
+    pub fn elements(&self, pointers: &Pointers, number: usize) -> Option<Elements> {
+        let (trail, _) = pointers.trail(number);
+        self.nodes[*trail.last()?].as_ref()?.elements
     }
 
-    fn object(&mut self, start: usize, room: usize, node: usize) -> Result<usize, Lost> {
-        let mut at = past_space(self.json, start + 1);
-        while self.json.get(at) == Some(&b'"') {
-            let name_end = at + 1 + string_len(&self.json[at + 1..]);
-            let child = self.named(node, &self.json[at..name_end]);
-            let value = past_mark(self.json, name_end, b':');
-            at = self.child_value(value, room, child)?;
-            at = past_mark(self.json, at, b',');
-        }
-        Ok(at + 1)
+    /// Whether a wanted name stands anywhere in the body, with a value that is not `null`.
+    pub fn has_name(&self, number: usize) -> bool {
+        self.names.contains(&number)
     }
 
-    fn array(&mut self, start: usize, room: usize, node: usize) -> Result<usize, Lost> {
-        let mut at = past_space(self.json, start + 1);
-        let mut index = 0;
-        while self.json.get(at).is_some_and(|byte| *byte != b']') {
-            let child = self.pointers.indexed(node, index);
-            at = self.child_value(at, room, child)?;
-            at = past_mark(self.json, at, b',');
-            index += 1;
-        }
-        Ok(at + 1)
+    /// Levels of objects and lists of the deepest schema, itself being the first; 0 without one.
+    pub fn schema_depth(&self) -> usize {
+        self.schema_depth
     }
-
-    fn child_value(&mut self, start: usize, room: usize, child: Option<usize>) -> Result<usize, Lost> {
-        match child {
-            Some(node) => self.value(start, room, node),
-            None => skip(self.json, start, room).ok_or(Lost::TooDeep),
-        }
-    }
-
-    /// The child of a name as it stands in the body, quotes included.
-    fn named(&self, node: usize, quoted: &[u8]) -> Option<usize> {
-        let decoded: String;
-        let mut plain = &quoted[1..quoted.len() - 1];
-        if memchr::memchr(b'\\', plain).is_some() {
-            // A name with half a surrogate pair is nobody's.
-            decoded = serde_json::from_slice(quoted).ok()?;
-            plain = decoded.as_bytes();
-        }
-        self.pointers.named(node, plain)
-    }
-}
-
-/// Past a mark and the white space around it, or past the white space alone where there is no mark.
-fn past_mark(json: &[u8], from: usize, mark: u8) -> usize {
-    let at = past_space(json, from);
-    if json.get(at) == Some(&mark) { past_space(json, at + 1) } else { at }
-}
-
-fn past_space(json: &[u8], from: usize) -> usize {
-    let space = |byte: &&u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
-    from + json.iter().skip(from).take_while(space).count()
-}
-
-/// The end of the value at `start`; `None` where it is nested deeper than `room`.
-fn skip(json: &[u8], start: usize, room: usize) -> Option<usize> {
-    let mut depth = 0;
-    let mut at = start;
-    while let Some(&byte) = json.get(at) {
-        at += 1;
-        match byte {
-            b'"' => at += string_len(&json[at..]),
-            b'{' | b'[' if depth == room => return None,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth -= 1,
-            _ if depth == 0 => return Some(at + scalar_len(&json[at..])),
-            _ => {}
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    Some(at)
-}
-
-/// Length of what is left of a number, `true`, `false` or `null`.
-fn scalar_len(json: &[u8]) -> usize {
-    let ends = |byte: &u8| matches!(byte, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t');
-    json.iter().position(ends).unwrap_or(json.len())
-}
-
-/// Length of a string after its opening quote, the closing one included.
-fn string_len(json: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(hit) = memchr2(b'"', b'\\', &json[at..]) {
-        at += hit + 1;
-        if json[at - 1] == b'"' {
-            return at;
-        }
-        at += 1;
-    }
-    json.len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Pointer;
+    use super::super::walk::{Lost, MEMBERS_MAX, walk};
+    use super::super::wanted::Wanted;
     use super::*;
 
     fn pointer(text: &str) -> Pointer {
@@ -201,7 +112,8 @@ mod tests {
     fn walked(json: &str, texts: &[&str]) -> Result<Vec<String>, Lost> {
         let mut pointers = Pointers::default();
         let numbers: Vec<usize> = texts.iter().map(|text| pointers.add(pointer(text))).collect();
-        let (places, _) = walk(json.as_bytes(), 0, 64, &pointers)?;
+        let wanted = Wanted::from(pointers.clone());
+        let (places, _) = walk(json.as_bytes(), 0, 64, &wanted)?;
         let told = |number| match places.find(json.as_bytes(), &pointers, number) {
             Found::Value(span) => json[span].to_owned(),
             Found::Nothing { within, names } => format!("{} lacks {}", &json[within], names.join(".")),
@@ -252,15 +164,86 @@ mod tests {
     fn depth_is_counted_on_and_off_the_trail() {
         let mut pointers = Pointers::default();
         pointers.add(pointer("/a/0/0"));
+        let wanted = Wanted::from(pointers);
         for (json, deep) in
             [("{\"a\":[[]]}", 3), ("{\"b\":[[]]}", 3), ("{\"a\":[[[]]]}", 4), ("{\"a\":\"[[[[\"}", 1)]
         {
-            assert_eq!(
-                walk(json.as_bytes(), 0, deep, &pointers).map(|(_, end)| end),
-                Ok(json.len()),
-                "{json}"
-            );
-            assert_eq!(walk(json.as_bytes(), 0, deep - 1, &pointers), Err(Lost::TooDeep), "{json}");
+            assert_eq!(walk(json.as_bytes(), 0, deep, &wanted).map(|(_, end)| end), Ok(json.len()), "{json}");
+            assert_eq!(walk(json.as_bytes(), 0, deep - 1, &wanted), Err(Lost::TooDeep), "{json}");
+        }
+    }
+    #[test]
+    fn numbers_and_members_are_bounded_on_and_off_the_trail() {
+        let long = "1".repeat(65);
+        for json in [
+            format!("{{\"a\":{long}}}"),
+            format!("{{\"x\":[0,{long}]}}"),
+            format!("{{\"a\":{{\"q\":-{long}}}}}"),
+        ] {
+            assert_eq!(walked(&json, &["/a/b"]), Err(Lost::LongNumber), "{json}");
+            assert!(walked(&json.replace(&long, &long[..60]), &["/a/b"]).is_ok(), "{json}");
+        }
+        let members = |count: usize| format!("{{\"a\":{{{}}}}}", vec!["\"k\":0"; count].join(","));
+        assert!(walked(&members(MEMBERS_MAX - 1), &["/z"]).is_ok());
+        assert_eq!(walked(&members(MEMBERS_MAX), &["/z"]), Err(Lost::TooMany));
+    }
+
+    /// What a walk finds of names and schemas.
+    fn surveyed(json: &str, names: &[&str]) -> (Vec<bool>, usize) {
+        let mut wanted = Wanted { schemas: true, ..Wanted::default() };
+        let numbers: Vec<usize> = names.iter().map(|name| wanted.names.add(name)).collect();
+        let (places, _) = walk(json.as_bytes(), 0, 64, &wanted).expect(json);
+        (numbers.into_iter().map(|number| places.has_name(number)).collect(), places.schema_depth())
+    }
+
+    #[test]
+    fn names_are_found_at_any_depth_and_only_as_names() {
+        for (json, found) in [
+            (r#"{"url":1}"#, true),
+            (r#"{"a":[{"b":{"url" : ""}}]}"#, true),
+            (r#"{"a":[{"\u0075rl":false}]}"#, true),
+            (r#"{"\ud800":1,"url":{}}"#, true),
+            (r#"{"url":null}"#, false),
+            (r#"{"a":"url","b":["url","url"]}"#, false),
+            (r#"{"a":"\"url\":1"}"#, false),
+            (r#"{"urls":1,"ur":2,"URL":3}"#, false),
+        ] {
+            assert_eq!(surveyed(json, &["url", "other"]).0, [found, false], "{json}");
+        }
+    }
+
+    #[test]
+    fn the_deepest_schema_is_measured_from_its_own_outermost_object() {
+        for (json, depth) in [
+            (r#"{"messages":[[[[]]]]}"#, 0),
+            (r#"{"guided_json":{"a":{"b":[]}},"x":[[[[]]]]}"#, 3),
+            (r#"{"response_format":{"json_schema":{"schema":{"a":{}}}}}"#, 3),
+            (
+                r#"{"tools":[{"function":{"parameters":{}}},{"function":{"parameters":{"a":{"parameters":{}}}}}]}"#,
+                3,
+            ),
+            (r#"{"guided_json":"{\"a\":{\"}}}}\":[1]}}"}"#, 3),
+            (r#"{"guided_json":"{\"a\":[","parameters":7}"#, 2),
+            (r#"{"schema":{},"z":{"y":{"x":{}}}}"#, 1),
+        ] {
+            assert_eq!(surveyed(json, &[]).1, depth, "{json}");
+        }
+    }
+
+    #[test]
+    fn elements_are_counted_where_they_are_wanted() {
+        let mut pointers = Pointers::default();
+        let (tools, more) = (pointers.add_counted(pointer("/tools")), pointers.add(pointer("/more")));
+        for (json, elements) in [
+            (r#"{"tools":[],"more":[1]}"#, Some(0)),
+            (r#"{"tools":[ {"a":[1,2]} , "x,y", [3,4] ],"more":[1]}"#, Some(3)),
+            (r#"{"tools":{"a":1}}"#, None),
+            ("{}", None),
+        ] {
+            let wanted = Wanted::from(pointers.clone());
+            let (places, _) = walk(json.as_bytes(), 0, 64, &wanted).expect(json);
+            assert_eq!(places.elements(&pointers, tools).map(|all| all.count), elements, "{json}");
+            assert_eq!(places.elements(&pointers, more), None, "{json}");
         }
     }
 }

@@ -40,7 +40,7 @@ fn unescape(name: &str) -> Option<String> {
 }
 
 /// Pointers to look for, all in one walk.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointers {
     pointers: Vec<Pointer>,
     /// A tree of names; the first is the outermost object.
@@ -49,12 +49,14 @@ pub struct Pointers {
     trails: Vec<Vec<usize>>,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Node {
     children: Vec<Child>,
+    /// The elements of an array here are to be counted.
+    counted: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Child {
     name: String,
     /// The name as the index of an array: digits without a leading zero.
@@ -85,6 +87,15 @@ impl Pointers {
         self.pointers.len() - 1
     }
 
+    /// The same, and the elements of an array that it leads to are to be counted.
+    pub fn add_counted(&mut self, pointer: Pointer) -> usize {
+        let number = self.add(pointer);
+        if let Some(&last) = self.trails[number].last() {
+            self.nodes[last].counted = true;
+        }
+        number
+    }
+
     fn child(&mut self, node: usize, name: &str) -> usize {
         if let Some(child) = self.named(node, name.as_bytes()) {
             return child;
@@ -106,9 +117,9 @@ impl Pointers {
         self.nodes.len()
     }
 
-    /// Whether no pointer goes beyond this node.
+    /// Whether nothing is wanted of what is in the value of this node.
     pub(super) fn is_leaf(&self, node: usize) -> bool {
-        self.nodes[node].children.is_empty()
+        self.nodes[node].children.is_empty() && !self.nodes[node].counted
     }
 
     /// The child of a node by the name of a member.

@@ -13,8 +13,10 @@ use serde_json::value::RawValue;
 
 use super::lax;
 use super::members::{Members, span};
-use super::places::{Lost, Places, walk};
-use super::pointers::Pointers;
+use super::places::Places;
+use super::walk::{Lost, walk};
+pub use super::walk::{MEMBERS_MAX, NUMBER_BYTES_MAX};
+use super::wanted::Wanted;
 
 /// Deepest nesting of a body, its outermost object being 1: far beyond any real request, far below
 /// where engines' parsers give up.
@@ -34,19 +36,43 @@ pub struct Peek {
     /// Where the value of `stream_options` stands; it is an object or `null`.
     pub stream_options: Option<Range<usize>>,
     /// `stream_options.include_usage`.
-    pub include_usage: Option<bool>,
-    /// Where the value of `stream_options.include_usage` stands, `null` included.
-    pub include_usage_span: Option<Range<usize>>,
+    pub include_usage: Flag,
+    /// `stream_options.continuous_usage_stats`, of vLLM and SGLang: usage so far on each event.
+    pub continuous_usage: Flag,
     /// `max_tokens`; a negative number, llama.cpp's "no limit", counts as absent.
     pub max_tokens: Option<u64>,
     /// `max_completion_tokens`, read like `max_tokens`.
     pub max_completion_tokens: Option<u64>,
+    /// `max_output_tokens`, absent where it is no count.
+    pub max_output_tokens: Option<u64>,
     /// `n`, absent where it is no count.
     pub n: Option<u64>,
+    /// `best_of`: answers that are generated, of which `n` are told.
+    pub best_of: Option<u64>,
+    /// `n_predict`, llama.cpp's `max_tokens`.
+    pub n_predict: Option<u64>,
+    /// Prompts of a `prompt` that is a list of several.
+    pub prompts: Option<u64>,
     /// `user`, absent where it is no string or longer than 256 characters.
     pub user: Option<Text>,
     /// Where the wanted pointers lead.
     pub places: Places,
+}
+
+/// A switch in a body and where it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flag {
+    /// It is on.
+    pub is_on: bool,
+    /// Where its value stands, `null` included.
+    pub span: Option<Range<usize>>,
+}
+
+impl Flag {
+    fn read(text: &str, value: Option<&RawValue>, field: &'static str) -> Result<Self, Invalid> {
+        let is_on = flag(value, field)? == Some(true);
+        Ok(Self { is_on, span: value.map(|value| span(text, value)) })
+    }
 }
 
 /// A string in a body and where it stands.
@@ -85,6 +111,12 @@ pub enum Invalid {
     /// It is nested too deep.
     #[error("the body is nested deeper than {DEPTH_MAX} levels")]
     TooDeep,
+    /// It has too many members.
+    #[error("the body has more than {MEMBERS_MAX} members")]
+    TooMany,
+    /// It has a number that is too long.
+    #[error("the body has a number of more than {NUMBER_BYTES_MAX} bytes")]
+    LongNumber,
     /// A field has the wrong type.
     #[error("the field {field} must be {must}")]
     Type {
@@ -95,43 +127,71 @@ pub enum Invalid {
     },
 }
 
+impl Peek {
+    /// Most tokens that the answer may have, whatever its endpoint calls them.
+    pub fn tokens_max(&self) -> Option<u64> {
+        let limits = [self.max_completion_tokens, self.max_tokens, self.max_output_tokens, self.n_predict];
+        limits.into_iter().flatten().max()
+    }
+
+    /// Answers that are generated for it, if it says so.
+    pub fn answers(&self) -> Option<u64> {
+        let each = self.n.max(self.best_of);
+        match self.prompts {
+            Some(prompts) => Some(prompts.saturating_mul(each.unwrap_or(1).max(1))),
+            None => each,
+        }
+    }
+}
+
 impl Invalid {
     /// The field it is about, if it is about one.
     pub fn field(&self) -> Option<&'static str> {
         match self {
             Self::Duplicate { field } | Self::Type { field, .. } => Some(field),
-            Self::NotJson { .. } | Self::NotObject | Self::Twice { .. } | Self::TooDeep => None,
+            Self::NotJson { .. }
+            | Self::NotObject
+            | Self::Twice { .. }
+            | Self::TooDeep
+            | Self::TooMany
+            | Self::LongNumber => None,
         }
     }
 }
 
-/// Reads a request body, and where in it `wanted` leads: one parse for the form and the fields, one
-/// walk from string to string for the depth and the pointers.
+/// Reads a request body, and what of it is `wanted`: one parse for the form and the fields, one
+/// walk from string to string for the bounds and for what is wanted.
 ///
 /// A field that is `null` counts as absent.
 ///
 /// # Errors
-/// [`Invalid`] where the body is no JSON object, is nested deeper than 64, or has a field of the
-/// wrong type or twice among those acted on.
-pub fn peek(body: &[u8], wanted: &Pointers) -> Result<Peek, Invalid> {
+/// [`Invalid`] where the body is no JSON object, is out of the bounds [`DEPTH_MAX`], [`MEMBERS_MAX`] and
+/// [`NUMBER_BYTES_MAX`], or has a field of the wrong type or twice among those acted on.
+pub fn peek(body: &[u8], wanted: &Wanted) -> Result<Peek, Invalid> {
     let text = object_text(body)?;
     let members = members(text, NAMES)?;
     let start = body.len() - body.trim_ascii_start().len();
     let (places, end) = walk(body, start, DEPTH_MAX, wanted).map_err(|lost| match lost {
         Lost::TooDeep => Invalid::TooDeep,
+        Lost::TooMany => Invalid::TooMany,
+        Lost::LongNumber => Invalid::LongNumber,
         Lost::Twice(pointer) => Invalid::Twice { pointer },
     })?;
-    let [model, stream, options, max, max_completion, n, user] = members;
+    let [model, stream, options, max, max_completion, max_output, n, best_of, n_predict, _, user] = members;
     let mut peek = Peek {
         object: start..end,
         model: model_name(text, model)?,
         stream: flag(stream, "stream")?,
         stream_options: options.map(|value| span(text, value)),
-        include_usage: None,
-        include_usage_span: None,
+        include_usage: Flag::default(),
+        continuous_usage: Flag::default(),
         max_tokens: limit(max, "max_tokens")?,
         max_completion_tokens: limit(max_completion, "max_completion_tokens")?,
-        n: lax::count(n),
+        max_output_tokens: lax::count(max_output),
+        n: limit(n, "n")?,
+        best_of: limit(best_of, "best_of")?,
+        n_predict: limit(n_predict, "n_predict")?,
+        prompts: prompts(&places, wanted),
         user: user.and_then(|value| short_string(text, value)),
         places,
     };
@@ -139,16 +199,34 @@ pub fn peek(body: &[u8], wanted: &Pointers) -> Result<Peek, Invalid> {
         if !options.get().starts_with('{') {
             return Err(Invalid::Type { field: "stream_options", must: "an object" });
         }
-        let [include_usage] = self::members(options.get(), ["include_usage"])?;
-        peek.include_usage = flag(include_usage, "stream_options.include_usage")?;
-        peek.include_usage_span = include_usage.map(|value| span(text, value));
+        let [usage, running] = self::members(options.get(), ["include_usage", "continuous_usage_stats"])?;
+        peek.include_usage = Flag::read(text, usage, "stream_options.include_usage")?;
+        peek.continuous_usage = Flag::read(text, running, "stream_options.continuous_usage_stats")?;
     }
     Ok(peek)
 }
 
 /// Members that are acted on, whatever the configuration says.
-pub const NAMES: [&str; 7] =
-    ["model", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n", "user"];
+pub const NAMES: [&str; 11] = [
+    "model",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "n",
+    "best_of",
+    "n_predict",
+    "prompt",
+    "user",
+];
+
+/// How many prompts a list has that may have several. Where nobody can say, as many as it has elements.
+fn prompts(places: &Places, wanted: &Wanted) -> Option<u64> {
+    let elements = places.elements(&wanted.pointers, wanted.prompt?)?;
+    let may_be_several = elements.count > 0 && !elements.are_tokens();
+    may_be_several.then(|| elements.prompts().unwrap_or(elements.count as u64))
+}
 
 /// The body as text that begins with `{`.
 fn object_text(body: &[u8]) -> Result<&str, Invalid> {
@@ -220,113 +298,4 @@ fn short_string(text: &str, value: &RawValue) -> Option<Text> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{Found, Pointer};
-    use super::*;
-
-    fn peek(body: &[u8]) -> Result<Peek, Invalid> {
-        super::peek(body, &Pointers::default())
-    }
-
-    fn refused(body: &str) -> String {
-        peek(body.as_bytes()).expect_err(body).to_string()
-    }
-
-    #[test]
-    fn the_fields_are_read_with_their_places() {
-        let body = r#" {"mod\u0065l": "m\u00e9", "stream":true, "stream_options": {"include_usage" : true},
-            "max_tokens": 1e2, "max_completion_tokens":7, "n":2, "user":"u",
-            "messages":[{"content":"\ud83d \"model\": 3"}], "seed": 9007199254740993} "#;
-        let peek = peek(body.as_bytes()).expect("valid");
-        let model = peek.model.expect("a model");
-        assert_eq!((model.value.as_str(), &body[model.span]), ("mé", r#""m\u00e9""#));
-        assert_eq!((peek.stream, peek.include_usage), (Some(true), Some(true)));
-        assert_eq!(peek.stream_options.map(|span| &body[span]), Some(r#"{"include_usage" : true}"#));
-        assert_eq!(peek.include_usage_span.map(|span| &body[span]), Some("true"));
-        assert_eq!((peek.max_tokens, peek.max_completion_tokens, peek.n), (Some(100), Some(7), Some(2)));
-        assert_eq!(peek.user.map(|user| user.value), Some("u".to_owned()));
-        assert_eq!(&body[peek.object], body.trim());
-    }
-
-    #[test]
-    fn null_is_absent() {
-        let body = br#"{"model":null,"stream":null,"stream_options":null,"max_tokens":null,"user":null}"#;
-        let peek = peek(body).expect("valid");
-        assert_eq!((peek.model, peek.stream, peek.include_usage, peek.max_tokens), (None, None, None, None));
-    }
-
-    #[test]
-    fn what_is_no_json_is_refused_with_its_place() {
-        for (body, want) in [
-            ("", "the body is not valid JSON: EOF while parsing a value at line 1 column 0"),
-            ("{\"a\":\n", "the body is not valid JSON: EOF while parsing a value at line 2 column 0"),
-            ("{\"a\":NaN}", "the body is not valid JSON: expected value at line 1 column 6"),
-            ("{} {}", "the body is not valid JSON: trailing characters at line 1 column 4"),
-            ("\u{feff}{}", "the body is not valid JSON: it begins with a byte order mark"),
-            ("model=m", "the body is not valid JSON: expected value at line 1 column 1"),
-            ("[1]", "the body must be a JSON object"),
-            ("\"secret\"", "the body must be a JSON object"),
-        ] {
-            assert_eq!(refused(body), want);
-        }
-        let not_utf8 = peek(b"{\"a\":\"\xff\"}").expect_err("not UTF-8").to_string();
-        assert_eq!(not_utf8, "the body is not valid JSON: byte 7 is not UTF-8");
-    }
-
-    #[test]
-    fn a_field_of_the_wrong_type_is_refused() {
-        for (body, want) in [
-            (r#"{"stream":1}"#, "the field stream must be true or false"),
-            (r#"{"stream":"true"}"#, "the field stream must be true or false"),
-            (r#"{"model":["secret"]}"#, "the field model must be a string"),
-            (r#"{"max_tokens":"9"}"#, "the field max_tokens must be a whole number"),
-            (r#"{"max_tokens":1.5}"#, "the field max_tokens must be a whole number"),
-            (r#"{"stream_options":true}"#, "the field stream_options must be an object"),
-            (
-                r#"{"stream_options":{"include_usage":1}}"#,
-                "the field stream_options.include_usage must be true or false",
-            ),
-        ] {
-            assert_eq!(refused(body), want);
-        }
-    }
-
-    #[test]
-    fn a_field_that_is_acted_on_stands_once() {
-        assert_eq!(refused(r#"{"model":"a","mod\u0065l":"a"}"#), "the field model stands more than once");
-        assert_eq!(
-            refused(r#"{"stream_options":{"include_usage":true,"include_usage":false}}"#),
-            "the field include_usage stands more than once"
-        );
-        assert!(peek(br#"{"seed":1,"seed":2,"x":{"model":1,"model":2}}"#).is_ok());
-    }
-
-    #[test]
-    fn depth_is_bounded_outside_strings() {
-        let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
-        assert!(peek(nested(63).as_bytes()).is_ok());
-        assert_eq!(peek(nested(64).as_bytes()), Err(Invalid::TooDeep));
-        assert_eq!(peek(nested(100_000).as_bytes()), Err(Invalid::TooDeep));
-        assert!(peek(format!(r#"{{"a":"\"{}"}}"#, "[".repeat(100)).as_bytes()).is_ok());
-    }
-
-    #[test]
-    fn long_names_are_cut_and_long_identities_ignored() {
-        let long = "é".repeat(300);
-        let body = format!(r#"{{"model":"{long}","user":"{long}","max_tokens":-1,"\ud800":1}}"#);
-        let peek = peek(body.as_bytes()).expect("valid");
-        assert_eq!(peek.model.map(|model| model.value.chars().count()), Some(256));
-        assert_eq!((peek.user, peek.max_tokens), (None, None));
-    }
-
-    #[test]
-    fn a_pointer_is_followed_and_may_not_be_ambiguous() {
-        let mut wanted = Pointers::default();
-        let number = wanted.add(Pointer::parse("/a/id").expect("a pointer"));
-        let body = br#" {"model":"m","a":{"id":"x"}}"#;
-        let places = super::peek(body, &wanted).expect("valid").places;
-        assert_eq!(places.find(body, &wanted, number), Found::Value(24..27));
-        let twice = super::peek(br#"{"a":{"id":"x","\u0069d":"y"}}"#, &wanted).expect_err("twice");
-        assert_eq!(twice.to_string(), "the field /a/id stands more than once");
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! The answer on its way to the client: how its chunks are treated, and what was seen of it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -69,6 +69,14 @@ impl Answer {
         }
     }
 
+    /// Tokens that have been seen on their way: those of a stream, one an event.
+    pub(super) fn tokens(&self) -> u64 {
+        match &self.mode {
+            Mode::Reframe(stream) => stream.observer.tokens(),
+            _ => 0,
+        }
+    }
+
     /// Data events given to the client.
     pub(super) fn events(&self) -> u64 {
         match &self.mode {
@@ -89,6 +97,14 @@ impl Answer {
     pub(super) fn first_event(&self) -> Option<Instant> {
         match &self.mode {
             Mode::Reframe(stream) => stream.first_event,
+            _ => None,
+        }
+    }
+
+    /// The time from the first token to the last, of a stream that has had one.
+    pub(super) fn generating(&self) -> Option<Duration> {
+        match &self.mode {
+            Mode::Reframe(stream) => stream.generating(),
             _ => None,
         }
     }

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use pingora::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
-use crate::drain::Drain;
-use crate::ledger::{Ledger, Reservation};
+use super::holders::Upload;
+use super::shared::Shared;
+use crate::header_rules::read_as;
+use crate::ledger::Reservation;
+use crate::memory::{Level, Memory};
 use crate::rejection::Rejection;
 use crate::upstream::Body;
 
@@ -43,12 +46,7 @@ pub(super) struct Bounds {
 }
 
 /// Reads the whole body. `100 Continue` is sent first where the client waits for it.
-pub(super) async fn read(
-    session: &mut Session,
-    bounds: Bounds,
-    ledger: &Arc<Ledger>,
-    drain: &Arc<Drain>,
-) -> Result<Body, NoBody> {
+pub(super) async fn read(session: &mut Session, bounds: Bounds, shared: &Shared) -> Result<Body, NoBody> {
     let announced = content_length(session);
     if announced.is_some_and(|length| length > bounds.limit) {
         return Err(Rejection::BodyTooLarge { limit: bounds.limit }.into());
@@ -57,10 +55,10 @@ pub(super) async fn read(
         session.set_close_on_response_before_downstream_finish(false);
         session.write_continue_response().await.map_err(NoBody::Lost)?;
     }
-    let mut cut = drain.cut_signal();
+    let mut cut = shared.drain.cut_signal();
     tokio::select! {
-        read = tokio::time::timeout(bounds.timeout, collect(session, announced, bounds.limit, ledger)) => {
-            read.unwrap_or_else(|_| Err(Rejection::RequestTimeout.into()))
+        read = shared.memory.within(bounds.timeout, collect(session, announced, bounds.limit, shared)) => {
+            read.unwrap_or_else(|| Err(Rejection::RequestTimeout.into()))
         }
         () = std::future::poll_fn(|cx| cut.poll(cx)) => Err(Rejection::ShuttingDown.into()),
     }
@@ -70,13 +68,14 @@ async fn collect(
     session: &mut Session,
     announced: Option<u64>,
     limit: u64,
-    ledger: &Arc<Ledger>,
+    shared: &Shared,
 ) -> Result<Body, NoBody> {
-    let mut held = ledger.open();
+    let mut held = shared.ledger.open();
+    let mut upload = None;
     let first = reserve(&mut held, announced.unwrap_or(0).min(FIRST))?;
     let mut bytes = BytesMut::with_capacity(first);
     let mut reserved = first as u64;
-    while let Some(chunk) = session.downstream_session.read_request_body().await.map_err(unread)? {
+    while let Some(chunk) = next(session, upload.as_ref(), &shared.memory).await? {
         let length = (bytes.len() + chunk.len()) as u64;
         if length > limit {
             return Err(Rejection::BodyTooLarge { limit }.into());
@@ -88,8 +87,31 @@ async fn collect(
             reserved = wanted;
         }
         bytes.extend_from_slice(&chunk);
+        // Most bodies come in one piece.
+        if !session.downstream_session.is_body_done() {
+            upload.get_or_insert_with(|| Upload::begin(&shared.memory)).has(bytes.len());
+        }
     }
     Ok(Body { bytes: bytes.freeze(), held: Arc::new(held) })
+}
+
+/// The next piece; the end of a body that is cut for the memory it takes.
+async fn next(
+    session: &mut Session,
+    upload: Option<&Upload>,
+    memory: &Memory,
+) -> Result<Option<Bytes>, NoBody> {
+    let read = session.downstream_session.read_request_body();
+    let Some(upload) = upload else { return read.await.map_err(unread) };
+    // While the largest are cut no other becomes larger.
+    let read = async {
+        memory.below(Level::Cut).await;
+        read.await
+    };
+    tokio::select! {
+        read = read => read.map_err(unread),
+        () = upload.cut() => Err(Rejection::Overloaded.into()),
+    }
 }
 
 /// A body that cannot be read on: its framing is wrong, by the edge's check or by Pingora's, or else the
@@ -131,6 +153,18 @@ pub(super) async fn linger(session: &mut Session) {
 fn content_length(session: &Session) -> Option<u64> {
     let value = session.req_header().headers.get(http::header::CONTENT_LENGTH)?;
     value.to_str().ok()?.parse().ok()
+}
+
+/// Refuses a body with a content coding: nobody here could look into it, a few of its bytes may stand for
+/// gigabytes at the engine, and a proxy in front of the engine may decode what its neighbour did not.
+pub(super) fn is_plain(session: &Session) -> Result<(), Rejection> {
+    let headers = &session.req_header().headers;
+    let mut codings = headers.iter().filter(|(name, _)| read_as(name.as_str()) == "content-encoding");
+    if codings.all(|(_, coding)| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        Ok(())
+    } else {
+        Err(Rejection::EncodedBody)
+    }
 }
 
 /// Whether the client waits for `100 Continue`. An HTTP/1.0 client does not know it, and any other

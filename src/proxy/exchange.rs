@@ -1,27 +1,35 @@
 //! One client request and its answer: everything the phases pass to each other.
 //!
 //! All that is counted is held by guards in here, so it goes back with the exchange, however that
-//! ends: completed, cancelled, or with a panic that Pingora swallowed. It is *settled* once, in the
-//! `logging` phase or else when it is dropped: one access line, one count.
+//! ends: completed, cancelled, or with a panic that Pingora swallowed.
 
-use std::mem::{replace, take};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use http::header::HeaderValue;
+
+use super::admit::Admitted;
 use super::answer::Answer;
+use super::edit::Draft;
+use super::ending::Ending;
 use super::shared::Shared;
-use super::tell::{self, Next};
-use crate::access_log::Line;
-use crate::cluster::{Backend, Cluster, InFlight};
-use crate::config::Route;
+use crate::admission::charge::Estimate;
+use crate::cluster;
+use crate::cluster::affinity::Keys;
+use crate::cluster::{Ask, Backend, Cluster, InFlight, Second, Watched};
+use crate::config::{Key, Route, Timeouts};
 use crate::drain::Working;
 use crate::edge::Client;
-use crate::openai::{About, profiles};
+use crate::forwarded::Handed;
+use crate::memory::Entry;
+use crate::openai::About;
+use crate::openai::patch::Unasked;
 use crate::outcome::{Outcome, Phase};
 use crate::rejection::Rejection;
 use crate::session_map::Session;
 use crate::snapshot::Snapshot;
+use crate::trace::Trace;
 use crate::upstream::{Body, Link, Plan};
 
 /// One try of the exchange on one backend.
@@ -30,6 +38,18 @@ pub(super) struct Attempt {
     pub(super) in_flight: InFlight,
     /// What its session tells us.
     pub(super) link: Arc<Link>,
+    /// The status of its answer, once there is one.
+    pub(super) status: Option<u16>,
+    /// How long the backend asked to be left alone.
+    pub(super) retry_after: Option<Duration>,
+    /// It has failed, and another is to follow it.
+    pub(super) is_followed: bool,
+    /// Counts it in the retry budget, if it is a second one.
+    pub(super) _second: Option<Second>,
+    /// Lets its backend's health see how it goes.
+    pub(super) _watched: Watched,
+    /// Lets it be cut when memory is wanted and its client takes nothing.
+    pub(super) _held: Option<Entry>,
 }
 
 /// The request as far as we read it.
@@ -37,8 +57,12 @@ pub(super) struct Attempt {
 pub(super) struct Request {
     /// Where the client is.
     pub(super) client: Option<IpAddr>,
-    /// It came over TLS.
+    /// It came over TLS, here or at a trusted proxy.
     pub(super) is_tls: bool,
+    /// What a trusted proxy says of it.
+    pub(super) handed: Option<Handed>,
+    /// The origin of the page that sent it, if it may read the answer.
+    pub(super) origin: Option<HeaderValue>,
     /// As it was sent.
     pub(super) method: String,
     /// The raw path, without the query.
@@ -47,10 +71,18 @@ pub(super) struct Request {
     pub(super) model: Option<String>,
     /// It asks for a stream.
     pub(super) streaming: bool,
-    /// Usage was asked for by us: the client does not expect its frame.
-    pub(super) usage_is_ours: bool,
+    /// Usage that was asked for by us, and that the client does not expect.
+    pub(super) unasked: Unasked,
     /// Its session.
     pub(super) session: Session,
+    /// What it is estimated to cost its backend, in tokens to generate.
+    pub(super) cost: u64,
+    /// What it is estimated to use.
+    pub(super) estimate: Estimate,
+    /// Most tokens that it lets its answer have, if it says so.
+    pub(super) tokens_max: Option<u64>,
+    /// What it sticks by.
+    pub(super) keys: Keys,
     /// The whole body, until no attempt can need it.
     pub(super) body: Option<Body>,
 }
@@ -63,21 +95,9 @@ impl Request {
     }
 }
 
-/// How the exchange ended, as far as it has been said.
-pub(super) struct Ending {
-    /// What it counts as.
-    pub(super) outcome: Outcome,
-    /// `error.code` of what the client was told.
-    pub(super) code: Option<&'static str>,
-    /// Where it was when it ended early.
-    pub(super) phase: Phase,
-    /// The status the client saw; 0 for none.
-    pub(super) status: u16,
-}
-
 /// One client request and its answer.
 pub struct Exchange {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     _working: Working,
     /// When it began.
     pub(super) arrived: Instant,
@@ -89,12 +109,30 @@ pub struct Exchange {
     pub(super) snapshot: Arc<Snapshot>,
     /// The client's connection.
     pub(super) client: Option<Arc<Client>>,
+    /// Whose it is, once known; `None` also where nobody needs a key.
+    pub(super) key: Option<Arc<Key>>,
+    /// What it was let in by, where its key has limits.
+    pub(super) admitted: Option<Admitted>,
     /// What the client asked.
     pub(super) request: Request,
+    /// The only route that its head leaves to it, by name: that of one that is refused before its route is known.
+    pub(super) likely_route: Option<Arc<str>>,
     /// The route it takes, once known.
     pub(super) route: Option<Arc<Route>>,
     /// The cluster it goes to, once known.
     pub(super) cluster: Option<Arc<Cluster>>,
+    /// Which cluster of its route that is; 0 is the first.
+    pub(super) hop: usize,
+    /// Its body as it came, where its clusters want it edited in different ways.
+    pub(super) draft: Option<Box<Draft>>,
+    /// It waits for a free slot.
+    pub(super) waiting: bool,
+    /// Time that it has waited for one.
+    pub(super) queued: Option<Duration>,
+    /// When it may wait no longer, once it has begun to.
+    queue_until: Option<Instant>,
+    /// The second attempt that has been decided and not yet begun.
+    pub(super) second: Option<Second>,
     /// When its request was complete.
     pub(super) ready_at: Instant,
     /// A dead pooled connection has been replaced, which happens once.
@@ -109,9 +147,12 @@ pub struct Exchange {
     pub(super) rejection: Option<Rejection>,
     /// The answer on its way.
     pub(super) answer: Answer,
+    /// Its trace, if it is traced.
+    pub(super) trace: Option<Box<Trace>>,
     /// How it ended.
     pub(super) ending: Ending,
-    settled: bool,
+    /// It has been counted and logged.
+    pub(super) settled: bool,
 }
 
 impl Exchange {
@@ -125,9 +166,18 @@ impl Exchange {
             id: String::new(),
             snapshot: shared.snapshot.load_full(),
             client: None,
+            key: None,
+            admitted: None,
             request: Request::default(),
+            likely_route: None,
             route: None,
             cluster: None,
+            hop: 0,
+            draft: None,
+            waiting: false,
+            queued: None,
+            queue_until: None,
+            second: None,
             ready_at: now,
             resent: false,
             tried: Vec::new(),
@@ -135,7 +185,8 @@ impl Exchange {
             plan: None,
             rejection: None,
             answer: Answer::default(),
-            ending: Ending { outcome: Outcome::Abandoned, code: None, phase: Phase::Upload, status: 0 },
+            trace: None,
+            ending: Ending::default(),
             settled: false,
         }
     }
@@ -145,9 +196,76 @@ impl Exchange {
         self.request.about(&self.id, self.arrived_at)
     }
 
+    /// What its next attempt asks of a cluster.
+    pub(super) fn ask(&self, now: Instant) -> Ask<'_> {
+        Ask {
+            tried: &self.tried,
+            lenient: true,
+            sound: false,
+            now,
+            draw: fastrand::u64(..),
+            cost: self.request.cost,
+            keys: &self.request.keys,
+        }
+    }
+
+    /// Its lane in a queue: that of its key, where there are others to be fair to.
+    pub(super) fn lane(&self) -> u64 {
+        match &self.key {
+            Some(key) if self.snapshot.keys.len() > 1 => key.lane(),
+            _ => cluster::EVERYBODY,
+        }
+    }
+
+    /// A cluster of its route: the first is at 0, then come those it falls back on.
+    pub(super) fn cluster_at(&self, hop: usize) -> Option<Arc<Cluster>> {
+        let (at, _) = self.route.as_ref()?.clusters().nth(hop)?;
+        self.snapshot.clusters.get(at).map(|cluster| self.newest(cluster))
+    }
+
+    /// The same cluster with the backends that it has by now: who waits, or has to be tried again, is not to miss one
+    /// that has come. All else of the exchange is as it began, so one whose backends are asked in another way by now
+    /// keeps those that it had.
+    pub(super) fn newest(&self, cluster: &Arc<Cluster>) -> Arc<Cluster> {
+        let in_force = self.shared.snapshot.load();
+        if Arc::ptr_eq(&in_force, &self.snapshot) {
+            return Arc::clone(cluster);
+        }
+        let newest = in_force.clusters.iter().find(|other| Arc::ptr_eq(&other.state, &cluster.state));
+        Arc::clone(newest.filter(|other| other.config.asks_as(&cluster.config)).unwrap_or(cluster))
+    }
+
+    /// All of them.
+    pub(super) fn clusters(&self) -> impl Iterator<Item = Arc<Cluster>> {
+        (0..).map_while(|hop| self.cluster_at(hop))
+    }
+
+    /// Its time budgets at its cluster, once it has a route.
+    pub(super) fn timeouts(&self) -> Option<&Timeouts> {
+        self.route.as_ref()?.clusters().nth(self.hop).map(|(_, timeouts)| timeouts)
+    }
+
+    /// When all of it must be over.
+    pub(super) fn total_at(&self) -> Instant {
+        self.arrived + self.timeouts().map_or(Duration::ZERO, |timeouts| timeouts.total)
+    }
+
+    /// When it may wait for a slot no longer: `timeouts.queue` from when it began to, whatever cluster it waits
+    /// at, and not beyond its end.
+    pub(super) fn queue_until(&mut self, now: Instant) -> Instant {
+        let queue = self.timeouts().map_or(Duration::ZERO, |timeouts| timeouts.queue);
+        let until = self.queue_until.unwrap_or_else(|| now + queue);
+        self.queue_until = Some(until);
+        until.min(self.total_at())
+    }
+
     /// Where it is now.
     pub(super) fn phase(&self) -> Phase {
-        self.attempt.as_ref().map_or(Phase::Upload, |attempt| attempt.link.phase())
+        match &self.attempt {
+            Some(attempt) => attempt.link.phase(),
+            None if self.waiting => Phase::Queue,
+            None => Phase::Upload,
+        }
     }
 
     /// Says how it ended.
@@ -167,91 +285,11 @@ impl Exchange {
         self.shared.drain.is_cut()
     }
 
-    /// What an answer counts as that was relayed to its HTTP end.
-    pub(super) fn completed(&self) -> (Outcome, Option<&'static str>) {
-        let failure = self.attempt.as_ref().and_then(|attempt| attempt.link.failure());
-        if let Some(failure) = failure {
-            return (failure.outcome(), Some(failure.rejection().code()));
-        }
-        let seen = self.answer.seen();
-        let stopped_short =
-            seen.and_then(|seen| seen.finish_reason.as_deref()).is_some_and(profiles::stopped_short);
-        let is_error = seen.is_some_and(|seen| seen.error.is_some());
-        match self.ending.status {
-            500.. => (Outcome::UpstreamError, None),
-            200..=299 if is_error => (Outcome::UpstreamError, None),
-            200..=299 if stopped_short => (Outcome::Truncated, None),
-            _ => (Outcome::Completed, None),
-        }
-    }
-
     /// The client was told `rejection`, as a status or as an error event.
     pub(super) fn end_with(&mut self, outcome: Outcome, rejection: &Rejection) {
         self.end(outcome, Some(rejection.code()));
-    }
-
-    /// Counts and logs it. Only the first call does.
-    pub(super) fn settle(&mut self, now: Instant) {
-        if replace(&mut self.settled, true) {
-            return;
-        }
-        if self.ending.outcome == Outcome::Abandoned && self.shared.drain.is_cut() {
-            self.end(Outcome::Shutdown, Some(Rejection::ShuttingDown.code()));
-        }
-        let failure = self.attempt.as_ref().and_then(|attempt| attempt.link.failure());
-        if let Some(failure) = failure {
-            tell::failed(self, failure, Next::End, now);
-        }
-        let line = self.line(now);
-        self.shared.metrics.settle(&line);
-        self.shared.access.write(line);
-    }
-
-    /// The facts of the exchange. Its texts are moved out: it has ended.
-    fn line(&mut self, now: Instant) -> Line {
-        let arrived = self.arrived;
-        let since = |at: Instant| at.saturating_duration_since(arrived);
-        let backend = self.tried.last();
-        Line {
-            time: self.arrived_at,
-            request_id: take(&mut self.id),
-            client: self.request.client,
-            method: take(&mut self.request.method),
-            path: take(&mut self.request.path),
-            route: self.route.as_ref().map(|route| Arc::clone(&route.name)),
-            cluster: self.cluster.as_ref().map(|cluster| Arc::clone(&cluster.config.name)),
-            backend: backend.map(|backend| Arc::clone(&backend.name)),
-            attempts: self.tried.len(),
-            status: self.ending.status,
-            outcome: self.ending.outcome,
-            phase: self.ending.phase,
-            error: self.ending.code,
-            streaming: self.answer.is_stream(),
-            model: self.request.model.take(),
-            session: self.request.session.source(&self.snapshot.session).map(|place| Arc::clone(&place.text)),
-            first_event: self.answer.first_event().map(since),
-            first_token: self.answer.first_token().map(since),
-            total: since(now),
-            events: self.answer.events(),
-            bytes: self.answer.bytes,
-            usage: self.answer.usage(),
-            cancel: self.cancel_latency(),
-            upstream_id: self.answer.upstream_id.take(),
-            generation: self.snapshot.generation,
-            stalled: self.client.as_ref().map_or(std::time::Duration::ZERO, |client| client.take_blocked()),
-            resent: self.resent || self.attempt.as_ref().is_some_and(|attempt| attempt.link.was_resent()),
-            heartbeats: self.answer.heartbeats(),
-        }
-    }
-
-    /// From the moment the client was seen to be gone to the moment the engine's connection was closed.
-    fn cancel_latency(&self) -> Option<std::time::Duration> {
-        if self.ending.outcome != Outcome::ClientClosed {
-            return None;
-        }
-        let gone = self.client.as_ref()?.gone()?;
-        let closed = self.attempt.as_ref()?.link.closed()?;
-        Some(closed.saturating_duration_since(gone))
+        self.ending.limit = rejection.limit();
+        self.ending.why = Some(rejection.message());
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) enum Stop {
     ClientGone,
     /// The client was cut because it took nothing.
     ClientStalled,
+    /// The client was cut because it took little, and the memory was wanted for others.
+    ClientCut,
     /// The exchange's time was over while a write was blocked on the client.
     ClientTooSlow,
     /// A fault of our own.
@@ -38,6 +40,7 @@ pub(super) fn classify(error: &Error, exchange: &Exchange) -> Stop {
     match exchange.client.as_deref().and_then(Client::cut) {
         Some(Cut::Stalled) => Stop::ClientStalled,
         Some(Cut::Total) => Stop::ClientTooSlow,
+        Some(Cut::Memory) => Stop::ClientCut,
         None if is_clients(error) => Stop::ClientGone,
         None => Stop::Internal,
     }

@@ -4,20 +4,35 @@
 //! in the core. The request body is read here whole, before a backend is picked; the upstream session
 //! (see `upstream`) owns time and bytes from then on; `response_body_filter` lets whole events out.
 
+mod admit;
+mod again;
 mod answer;
+mod arrival;
 mod body;
+mod cors;
+mod count;
+mod edit;
+mod ending;
 mod exchange;
 mod failure;
 mod head;
+mod holders;
 mod http10;
 mod intake;
+mod judge;
+mod key;
 mod models;
 mod peer;
+mod redirect;
 mod respond;
 mod session;
+mod settle;
 mod shared;
+mod shelter;
+mod slot;
 mod stream;
 mod tell;
+mod weigh;
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -30,20 +45,22 @@ use pingora::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
+use again::may_retry;
 use answer::Mode;
 pub use exchange::Exchange;
 use failure::{Stop, classify};
 use http10::Http10;
 use intake::Intake;
 pub use shared::Shared;
+pub use shelter::Sheltered;
 use stream::Stream;
 use tell::Next;
 
 use crate::failure::Failure;
+use crate::metrics::Streaming;
 use crate::openai::{Dialect, Unary};
 use crate::outcome::Outcome;
 use crate::rejection::Rejection;
-use crate::retry::{self, Decision, Facts};
 use crate::upstream;
 
 /// The gateway as Pingora sees it.
@@ -57,34 +74,22 @@ impl Gateway {
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared, http10: Http10::new() }
     }
-
-    fn may_retry(&self, failure: Failure, session: &Session, exchange: &Exchange) -> bool {
-        let Some(cluster) = &exchange.cluster else { return false };
-        let facts = Facts {
-            failure,
-            committed: session.response_written().is_some(),
-            body_held: exchange.request.body.is_some(),
-            attempts: u32::try_from(exchange.tried.len()).unwrap_or(u32::MAX),
-            attempts_max: cluster.config.attempts,
-            untried: cluster.has_untried(&exchange.tried),
-        };
-        retry::decide(facts) == Decision::Retry
-    }
 }
 
 #[async_trait]
 impl ProxyHttp for Gateway {
-    type CTX = Exchange;
+    /// On the heap: it would stand three times in Pingora's future of a request, once for each that hands it on.
+    type CTX = Box<Exchange>;
 
-    fn new_ctx(&self) -> Exchange {
-        Exchange::begin(&self.shared, Instant::now(), SystemTime::now())
+    fn new_ctx(&self) -> Box<Exchange> {
+        Box::new(Exchange::begin(&self.shared, Instant::now(), SystemTime::now()))
     }
 
     /// No modules: the one that Pingora brings compresses, and an event stream must never wait for that.
     /// The one of ours is not for every client, see `http10`.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
-    async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+    async fn request_filter(&self, session: &mut Session, exchange: &mut Self::CTX) -> Result<bool> {
         self.http10.adapt(session);
         match intake::take(&self.shared, session, exchange).await? {
             Intake::Proxy => {
@@ -99,15 +104,15 @@ impl ProxyHttp for Gateway {
         }
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
-        peer::start(&self.shared, exchange)
+    async fn upstream_peer(&self, session: &mut Session, exchange: &mut Self::CTX) -> Result<Box<HttpPeer>> {
+        peer::start(&self.shared, session, exchange).await
     }
 
     async fn upstream_request_filter(
         &self,
         session: &mut Session,
         upstream: &mut RequestHeader,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> Result<()> {
         let (Some(plan), Some(attempt)) = (exchange.plan.take(), &exchange.attempt) else {
             return Err(Error::new(ErrorType::InternalError));
@@ -123,10 +128,14 @@ impl ProxyHttp for Gateway {
         &self,
         session: &mut Session,
         head: &mut ResponseHeader,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> Result<()> {
         let failure = Failure::Status(head.status.as_u16());
-        if self.may_retry(failure, session, exchange) {
+        if let Some(attempt) = &mut exchange.attempt {
+            attempt.status = Some(head.status.as_u16());
+            attempt.retry_after = head::retry_after(head);
+        }
+        if may_retry(&self.shared, failure, session, exchange) {
             if let Some(attempt) = &exchange.attempt {
                 attempt.link.fail(failure);
             }
@@ -134,6 +143,7 @@ impl ProxyHttp for Gateway {
         }
         // Committed from here on: no attempt can need the body any more.
         exchange.request.body = None;
+        exchange.draft = None;
         Ok(())
     }
 
@@ -141,22 +151,34 @@ impl ProxyHttp for Gateway {
         &self,
         session: &mut Session,
         head: &mut ResponseHeader,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> Result<()> {
         let is_stream = upstream::is_event_stream(head);
         exchange.ending.status = head.status.as_u16();
         exchange.answer.mention = session::may_complain(head);
         exchange.answer.upstream_id = head::response(head, &exchange.id, is_stream)?;
+        cors::strip(head);
+        cors::write(head, exchange)?;
+        admit::tell(head, exchange)?;
         http10::note_open_end(session, head, exchange);
         exchange.answer.mode = match (&exchange.route, &exchange.attempt) {
             (Some(route), Some(attempt)) if is_stream => {
-                let active = self.shared.metrics.stream(&route.name);
+                if let Some(client) = exchange.client.as_ref().filter(|_| attempt.link.body_follows()) {
+                    client.body_follows();
+                }
+                let active = self.shared.metrics.stream(Streaming {
+                    route: &route.name,
+                    cluster: exchange.cluster.as_ref().map(|cluster| Arc::clone(&cluster.state)),
+                    backend: Arc::clone(&attempt.in_flight.backend().state),
+                    arrived: exchange.arrived,
+                    sent: attempt.link.sent(),
+                });
                 let dialect = Dialect::of(&exchange.request.path);
                 Mode::Reframe(Box::new(Stream::new(
                     route.stream.event_hold,
                     dialect,
                     Arc::clone(&attempt.link),
-                    exchange.request.usage_is_ours,
+                    exchange.request.unasked,
                     active,
                 )))
             }
@@ -174,7 +196,7 @@ impl ProxyHttp for Gateway {
         session: &mut Session,
         body: &mut Option<Bytes>,
         end: bool,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> Result<Option<std::time::Duration>> {
         // Only a failure has to name the exchange.
         let about = || exchange.request.about(&exchange.id, exchange.arrived_at);
@@ -183,9 +205,18 @@ impl ProxyHttp for Gateway {
                 let out = stream.filter(body.take(), end, Instant::now(), about);
                 *body = out.map_err(|_| Error::new(ErrorType::InternalError).into_up())?;
             }
-            _ => exchange.answer.note(body.as_ref(), end),
+            _ => {
+                let has_data = body.as_ref().is_some_and(|body| !body.trim_ascii_start().is_empty());
+                if let Some(attempt) = exchange.attempt.as_ref().filter(|_| has_data) {
+                    attempt.link.mark_bytes(Instant::now());
+                }
+                exchange.answer.note(body.as_ref(), end);
+            }
         }
         exchange.answer.bytes += body.as_ref().map_or(0, |chunk| chunk.len() as u64);
+        if end {
+            admit::leave(exchange);
+        }
         session::listen(session.req_header(), body.as_ref(), exchange);
         Ok(None)
     }
@@ -195,17 +226,17 @@ impl ProxyHttp for Gateway {
         _peer: &HttpPeer,
         session: &mut Session,
         mut error: Box<Error>,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
         _reused: bool,
     ) -> Box<Error> {
         let retry = match classify(&error, exchange) {
-            Stop::Failed(failure) if self.may_retry(failure, session, exchange) => Some(failure),
+            Stop::Failed(failure) if may_retry(&self.shared, failure, session, exchange) => Some(failure),
             _ => None,
         };
         error.set_retry(retry.is_some());
         if let (Some(failure), Some(cluster)) = (retry, &exchange.cluster) {
             self.shared.metrics.retried(&cluster.config.name, failure);
-            tell::failed(exchange, failure, Next::Retry, Instant::now());
+            exchange.judge(Next::Retry, Instant::now());
             exchange.resent |= exchange.attempt.take().is_some_and(|attempt| attempt.link.was_resent());
         }
         error
@@ -215,20 +246,24 @@ impl ProxyHttp for Gateway {
         &self,
         session: &mut Session,
         error: &Error,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> FailToProxy {
         let (outcome, rejection) = match classify(error, exchange) {
             Stop::Failed(failure) => (failure.outcome(), Some(failure.rejection())),
             Stop::Refused(rejection) => (rejection.outcome(), Some(rejection)),
             Stop::ClientGone => (Outcome::ClientClosed, None),
             Stop::ClientStalled => (Outcome::ClientStalled, None),
+            Stop::ClientCut => (Outcome::ClientStalled, Some(Rejection::Overloaded)),
             Stop::ClientTooSlow => (Outcome::Timeout, None),
             Stop::Internal => (Outcome::Abandoned, Some(Rejection::Internal)),
         };
         if outcome == Outcome::Abandoned {
             log::warn!("{}: {error}", describe(exchange));
         }
-        exchange.end(outcome, rejection.as_ref().map(Rejection::code));
+        match &rejection {
+            Some(rejection) => exchange.end_with(outcome, rejection),
+            None => exchange.end(outcome, None),
+        }
         let answered = session.response_written().is_some();
         let Some(rejection) = rejection.filter(|_| !answered) else {
             // A stream of HTTP/2 is broken by a reset, behind what has been written of it.
@@ -237,12 +272,14 @@ impl ProxyHttp for Gateway {
             }
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         };
+        // Pingora keeps no HTTP/1.1 connection on which proxying failed, and its client must not be told that it does.
+        session.set_keepalive(None);
         let reply = respond::Reply::rejection(&rejection, exchange);
         let sent = respond::send(session, exchange, reply).await;
         FailToProxy { error_code: rejection.status(), can_reuse_downstream: sent.is_ok() }
     }
 
-    async fn logging(&self, _session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
+    async fn logging(&self, _session: &mut Session, error: Option<&Error>, exchange: &mut Self::CTX) {
         if error.is_none() {
             exchange.client.iter().for_each(|client| client.whole());
             if exchange.ending.outcome == Outcome::Abandoned {
@@ -253,18 +290,18 @@ impl ProxyHttp for Gateway {
         exchange.settle(Instant::now());
     }
 
-    fn request_summary(&self, _session: &Session, exchange: &Exchange) -> String {
+    fn request_summary(&self, _session: &Session, exchange: &Self::CTX) -> String {
         describe(exchange)
     }
 
-    fn suppress_error_log(&self, _session: &Session, _exchange: &Exchange, _error: &Error) -> bool {
+    fn suppress_error_log(&self, _session: &Session, _exchange: &Self::CTX, _error: &Error) -> bool {
         true
     }
 
     fn suppress_proxy_warn_log(
         &self,
         _session: &Session,
-        _exchange: &Exchange,
+        _exchange: &Self::CTX,
         _error: &Error,
         _context: ProxyWarnLogContext,
     ) -> bool {

@@ -7,8 +7,9 @@ use pingora::Result;
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
-use super::body;
 use super::exchange::Exchange;
+use super::{body, cors};
+use crate::cors::{Cors, Granted, MAX_AGE};
 use crate::openai::Dialect;
 use crate::outcome::Outcome;
 use crate::rejection::Rejection;
@@ -34,6 +35,25 @@ impl Reply {
         reply
     }
 
+    /// `204 No Content` that tells a browser what a page may send.
+    pub(super) fn preflight(granted: Granted, cors: &Cors) -> Self {
+        let mut reply = Self::new(204, "", Bytes::new());
+        reply.headers.extend([
+            ("access-control-allow-methods", cors.methods.clone()),
+            ("access-control-allow-headers", granted.headers),
+            ("access-control-max-age", MAX_AGE.to_owned()),
+            ("vary", "Access-Control-Request-Method, Access-Control-Request-Headers".to_owned()),
+        ]);
+        reply
+    }
+
+    /// `308 Permanent Redirect`: the same method and body once more, at `location` (RFC 9110, 15.4.9).
+    pub(super) fn redirect(location: String) -> Self {
+        let mut reply = Self::new(308, "text/plain", Bytes::new());
+        reply.headers.push(("location", location));
+        reply
+    }
+
     /// The JSON error that says `rejection`, in the form that clients of the endpoint expect.
     pub(super) fn rejection(rejection: &Rejection, exchange: &Exchange) -> Self {
         let dialect = Dialect::of(&exchange.request.path);
@@ -43,12 +63,14 @@ impl Reply {
             reply.headers.push((name, exchange.id.clone()));
         }
         reply.headers.extend(rejection.header().map(|(name, value)| (name, value.to_owned())));
+        reply.headers.extend(rejection.standing().headers());
         reply
     }
 
     fn head(&self, id: &str) -> Result<ResponseHeader> {
         let mut head = ResponseHeader::build(self.status, Some(6 + self.headers.len()))?;
-        if self.status != 204 {
+        // The one has neither (RFC 9110, 8.6); of the other both would be those of the answer that is not modified.
+        if !matches!(self.status, 204 | 304) {
             head.insert_header("content-type", &self.content_type)?;
             head.insert_header("content-length", self.body.len().to_string())?;
         }
@@ -87,7 +109,9 @@ pub(super) async fn send(session: &mut Session, exchange: &mut Exchange, reply: 
     exchange.ending.status = reply.status;
     let is_head = session.req_header().method == http::Method::HEAD;
     let has_body = !is_head && !reply.body.is_empty();
-    session.write_response_header(Box::new(reply.head(&exchange.id)?), !has_body).await?;
+    let mut head = reply.head(&exchange.id)?;
+    cors::write(&mut head, exchange)?;
+    session.write_response_header(Box::new(head), !has_body).await?;
     if has_body {
         exchange.answer.bytes += reply.body.len() as u64;
         session.write_response_body(Some(reply.body), true).await?;

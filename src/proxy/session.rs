@@ -2,6 +2,7 @@
 //! complains.
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http::header::{COOKIE, HeaderName};
 use pingora::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -53,13 +54,13 @@ pub(super) fn to_body(edits: &mut Edits, exchange: &Exchange, peek: &Peek, body:
 }
 
 /// Puts the id into the head where the mapping wants it.
-pub(super) fn to_head(head: &mut RequestHeader, exchange: &Exchange) -> Result<()> {
+pub(super) fn to_head(headers: &mut HeaderMap, exchange: &Exchange) -> Result<()> {
     let session = &exchange.request.session;
     let Some(id) = &session.id else { return Ok(()) };
     for place in session.added(&exchange.snapshot.session) {
         match &place.kind {
-            Kind::Header(name) => head.insert_header(name.clone(), id)?,
-            Kind::Cookie(name) => add_cookie(head, name, id)?,
+            Kind::Header(name) => drop(headers.insert(name.clone(), head::value(id)?)),
+            Kind::Cookie(name) => add_cookie(headers, name, id)?,
             Kind::Body(_) => {}
         }
     }
@@ -67,14 +68,15 @@ pub(super) fn to_head(head: &mut RequestHeader, exchange: &Exchange) -> Result<(
 }
 
 /// HTTP/1.1 has one `Cookie` line; HTTP/2 may split it, and the pieces are joined so (RFC 9113, 8.2.3).
-fn add_cookie(head: &mut RequestHeader, name: &str, id: &str) -> Result<()> {
+fn add_cookie(headers: &mut HeaderMap, name: &str, id: &str) -> Result<()> {
     let mut line = Vec::new();
-    for cookies in head.headers.get_all(COOKIE) {
+    for cookies in headers.get_all(COOKIE) {
         line.extend_from_slice(cookies.as_bytes());
         line.extend_from_slice(b"; ");
     }
     line.extend_from_slice(format!("{name}={id}").as_bytes());
-    head.insert_header(COOKIE, line)
+    headers.insert(COOKIE, head::value(&line)?);
+    Ok(())
 }
 
 /// A refusal that is to be searched for the word "session". One with a coding cannot be read.

@@ -6,13 +6,14 @@
 //! breaks the framing, so that no client takes half an event for a whole one.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 
 use crate::failure::Failure;
 use crate::metrics::ActiveStream;
-use crate::openai::{About, Dialect, Observer};
+use crate::openai::patch::Unasked;
+use crate::openai::{About, Dialect, Observer, UsagePlace, running};
 use crate::rejection::Rejection;
 use crate::sse::{Event, EventKind, Reframer, Verdict};
 use crate::upstream::{FAILURE, HEARTBEAT, Link, is_mark};
@@ -34,9 +35,9 @@ pub(super) struct Stream {
     pub(super) first_token: Option<Instant>,
     /// Heartbeats given to the client.
     pub(super) heartbeats: u64,
-    /// The usage frame is not for the client.
-    cuts_usage: bool,
-    _active: ActiveStream,
+    /// Usage that is not for the client.
+    unasked: Unasked,
+    active: ActiveStream,
 }
 
 impl Stream {
@@ -45,7 +46,7 @@ impl Stream {
         event_hold: usize,
         dialect: Dialect,
         link: Arc<Link>,
-        cuts_usage: bool,
+        unasked: Unasked,
         active: ActiveStream,
     ) -> Self {
         Self {
@@ -56,8 +57,8 @@ impl Stream {
             first_event: None,
             first_token: None,
             heartbeats: 0,
-            cuts_usage,
-            _active: active,
+            unasked,
+            active,
         }
     }
 
@@ -82,6 +83,11 @@ impl Stream {
         Ok(if end { join(out, self.reframer.finish()) } else { out })
     }
 
+    /// The time from the first token to the last.
+    pub(super) fn generating(&self) -> Option<Duration> {
+        Some(self.active.last_token()?.saturating_duration_since(self.first_token?))
+    }
+
     fn heartbeat(&mut self, chunk: Bytes) -> Option<Bytes> {
         let stands = self.reframer.at_boundary();
         self.heartbeats += u64::from(stands);
@@ -100,23 +106,36 @@ impl Stream {
 
     /// What goes out for upstream bytes, and whether a data event is among them.
     fn events(&mut self, chunk: Bytes, now: Instant) -> (Option<Bytes>, bool) {
-        let (mut data, mut token) = (false, false);
-        let (observer, cuts_usage) = (&mut self.observer, self.cuts_usage);
+        let (mut data, before) = (false, self.observer.tokens());
+        let (observer, unasked) = (&mut self.observer, self.unasked);
         let out = self.reframer.filter(chunk, &mut |event: Event<'_>| {
             let noted = observer.event(&event);
             // A node that is stuck may still say that it is alive.
             data |= event.kind == EventKind::Data && !noted.keep_alive;
-            token |= noted.first_token;
-            if cuts_usage && noted.usage_only { Verdict::Cut } else { Verdict::Pass }
+            match noted.usage {
+                UsagePlace::Frame if unasked.frame => Verdict::Cut,
+                UsagePlace::Beside if unasked.running => running_usage(&event),
+                _ => Verdict::Pass,
+            }
         });
-        if data {
-            self.first_event.get_or_insert(now);
+        if data && self.first_event.is_none() {
+            self.first_event = Some(now);
+            self.active.first_event(now);
         }
-        if token {
+        let tokens = self.observer.tokens() - before;
+        if tokens > 0 {
             self.first_token.get_or_insert(now);
+            self.active.tokens(tokens, now);
         }
         (out, data)
     }
+}
+
+/// The figures of an event that brings something else besides are taken out of it. Where they cannot be found the event
+/// passes as it is: a client can bear figures that it did not ask for, and no event that was tampered with.
+fn running_usage(event: &Event<'_>) -> Verdict {
+    let place = event.raw.filter(|_| event.single).and_then(running::usage_member);
+    place.map_or(Verdict::Pass, |place| Verdict::CutPart { from: place.start, to: place.end })
 }
 
 fn join(first: Option<Bytes>, second: Option<Bytes>) -> Option<Bytes> {

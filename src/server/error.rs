@@ -1,10 +1,11 @@
 //! Why the gateway could not start.
 
 use std::io;
-use std::net::SocketAddr;
 
-use crate::config::AccessTarget;
+use crate::config::{AccessTarget, NamedFile};
 use crate::edge::TlsError;
+use crate::handover::TakeError;
+use crate::reload::Unbuildable;
 
 /// Why the gateway could not start.
 #[derive(Debug, thiserror::Error)]
@@ -12,8 +13,8 @@ pub enum StartError {
     /// An address could not be bound.
     #[error("cannot listen on {addr} ({setting})")]
     Listen {
-        /// The address.
-        addr: SocketAddr,
+        /// The address, or the path of a unix socket.
+        addr: String,
         /// Where the file says so.
         setting: &'static str,
         /// Why.
@@ -21,29 +22,21 @@ pub enum StartError {
         source: io::Error,
     },
     /// A listener's certificates cannot be used.
-    #[error("server.listen[{listener}].tls.certificates[{certificate}]")]
+    #[error("{setting}")]
     Tls {
-        /// Index of the listener.
-        listener: usize,
-        /// Index of the certificate.
-        certificate: usize,
+        /// Where the file names them.
+        setting: String,
         /// Where the file names it.
         line: u64,
         /// Why.
         #[source]
         source: TlsError,
     },
-    /// A backend's host name has no address.
-    #[error("the backend host {host:?} cannot be resolved")]
-    Resolve {
-        /// The name.
-        host: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    /// The backends cannot be reached as the file says.
+    #[error(transparent)]
+    Backends(#[from] Unbuildable),
     /// The access log cannot be opened.
-    #[error("the access log {target} cannot be opened")]
+    #[error("log.access: the access log {target} cannot be opened")]
     AccessLog {
         /// Where it was to go.
         target: AccessTarget,
@@ -51,6 +44,18 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// The usage log cannot be opened.
+    #[error("log.usage: the usage log {} cannot be opened", file.path.display())]
+    UsageLog {
+        /// Where it was to go.
+        file: NamedFile,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Nothing was handed over.
+    #[error(transparent)]
+    TakeOver(#[from] TakeError),
     /// The runtime or the counters could not be set up.
     #[error("the process could not be set up: {0}")]
     Setup(String),
@@ -61,12 +66,30 @@ impl StartError {
     pub fn line(&self) -> Option<u64> {
         match self {
             Self::Tls { line, .. } => Some(*line),
+            Self::AccessLog { target: AccessTarget::File(file), .. } | Self::UsageLog { file, .. } => {
+                Some(file.line)
+            }
             _ => None,
         }
     }
 
     /// Whether the configuration is wrong, rather than the moment.
     pub fn is_configuration(&self) -> bool {
-        matches!(self, Self::Tls { source, .. } if !matches!(source, TlsError::Unreadable { .. }))
+        match self {
+            Self::Tls { source, .. } => !matches!(source, TlsError::Unreadable { .. }),
+            Self::TakeOver(error) => error.is_configuration(),
+            _ => false,
+        }
     }
+}
+
+/// An error with all its causes, on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }

@@ -27,7 +27,7 @@ pub const ID_CHARS_MAX: usize = 256;
 pub const PLACES_MAX: usize = 16;
 
 /// A place in a request, as in `header:X-Session-Id`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// As it stands in the configuration.
     pub text: Arc<str>,
@@ -47,7 +47,7 @@ pub enum Kind {
 }
 
 /// The mapping of a configuration.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionMap {
     /// Places to read from, the first that is usable wins. At most [`PLACES_MAX`].
     pub from: Vec<Place>,

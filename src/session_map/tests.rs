@@ -28,7 +28,7 @@ fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 fn read(map: &SessionMap, lines: &[(&'static str, &'static str)], body: Option<&str>) -> Session {
-    let peeked = body.map(|body| peek(body.as_bytes(), &map.pointers).expect("valid"));
+    let peeked = body.map(|body| peek(body.as_bytes(), &map.pointers.clone().into()).expect("valid"));
     let body = body.zip(peeked.as_ref()).map(|(body, peek)| (body.as_bytes(), &peek.places));
     Session::read(map, Request { headers: &headers(lines), nominated: &["x-hop".to_owned()], body })
 }

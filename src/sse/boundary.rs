@@ -35,6 +35,8 @@ pub struct Boundary {
     /// The event that ended here; `None` for a blank line that ends nothing, and for the LF of a
     /// CRLF whose CR had ended the event in an earlier chunk.
     pub event: Option<EventKind>,
+    /// The event was one `data` line, as nearly all of an LLM stream are: its data need not be looked for.
+    pub single: bool,
 }
 
 /// A resumable scanner for event ends: LF, CRLF and CR, any mix, any split.
@@ -63,7 +65,7 @@ impl Scanner {
             if chunk[at] == b'\n' {
                 at += 1;
                 if self.between() {
-                    return Some(Boundary { at, event: None });
+                    return Some(Boundary { at, event: None, single: false });
                 }
             }
         }
@@ -81,8 +83,9 @@ impl Scanner {
                     None => self.after_cr = true,
                 }
             }
+            let single = self.event == Pending::Single;
             if let Some(event) = self.end_line() {
-                return Some(Boundary { at, event });
+                return Some(Boundary { at, event, single });
             }
         }
     }
@@ -117,13 +120,15 @@ impl Scanner {
                 return Some(std::mem::replace(&mut self.event, Pending::Nothing).kind());
             }
             Line::Comment if self.event == Pending::Nothing => return Some(Some(EventKind::Comment)),
-            Line::Comment => {}
+            Line::Data if self.event == Pending::Nothing => self.event = Pending::Single,
+            Line::Comment => self.event = self.event.with_comment(),
             // WHATWG 9.2.6: a line without a colon is a field name with an empty value.
             Line::Data | Line::Name(4) => self.event = Pending::Data,
             Line::Bom(_) | Line::Name(_) | Line::Field => {
-                if self.event == Pending::Nothing {
-                    self.event = Pending::Fields;
-                }
+                self.event = match self.event {
+                    Pending::Nothing | Pending::Fields => Pending::Fields,
+                    Pending::Single | Pending::Data => Pending::Data,
+                };
             }
         }
         None
@@ -189,15 +194,22 @@ impl Line {
 enum Pending {
     Nothing,
     Fields,
+    /// One line, which begins with `data:`.
+    Single,
+    /// More than that, data among them.
     Data,
 }
 
 impl Pending {
+    fn with_comment(self) -> Self {
+        if self == Self::Single { Self::Data } else { self }
+    }
+
     fn kind(self) -> Option<EventKind> {
         match self {
             Self::Nothing => None,
             Self::Fields => Some(EventKind::Other),
-            Self::Data => Some(EventKind::Data),
+            Self::Single | Self::Data => Some(EventKind::Data),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The [`Reframer`] lets nothing of an event out before its end is there, so that a heartbeat or an
 //! error event can stand between any two deliveries. It does not rewrite, and it is not a gate: what
-//! the observer makes of an event changes nothing unless it says [`Verdict::Cut`].
+//! the observer makes of an event changes nothing unless its [`Verdict`] says so.
 //!
 //! The one hard idea: an event that outgrows `event_hold` changes from held to *partly out*. From
 //! there its bytes pass as they arrive, and until its end nothing else may be written.
@@ -32,6 +32,8 @@ pub struct Event<'a> {
     /// Its lines as they came, without the blank line at the end and without a BOM; `None` for an
     /// event larger than `event_hold`. The same for every way the stream was cut into chunks.
     pub raw: Option<&'a [u8]>,
+    /// It is one `data` line and nothing else: see [`Boundary::single`](super::Boundary).
+    pub single: bool,
     /// What there is to see of an event larger than `event_hold`; `None` where `raw` has it all.
     pub ends: Option<Ends<'a>>,
 }
@@ -39,7 +41,14 @@ pub struct Event<'a> {
 impl<'a> Event<'a> {
     /// Its data, joined as a client would; `None` without a `data` line or without `raw`.
     pub fn data(&self) -> Option<Cow<'a, [u8]>> {
-        decode::data(self.raw?)
+        let raw = self.raw?;
+        match raw.strip_prefix(b"data:") {
+            Some(value) if self.single => {
+                let value = without_line_end(value);
+                Some(Cow::Borrowed(value.strip_prefix(b" ").unwrap_or(value)))
+            }
+            _ => decode::data(raw),
+        }
     }
 }
 
@@ -50,6 +59,13 @@ pub enum Verdict {
     Pass,
     /// It is taken out of the stream. Has no effect on an event that is partly out.
     Cut,
+    /// These bytes of [`Event::raw`] are taken out of it.
+    CutPart {
+        /// The first of them.
+        from: usize,
+        /// The one behind the last of them.
+        to: usize,
+    },
 }
 
 /// Turns chunks into batches of whole events.
@@ -136,11 +152,16 @@ impl Reframer {
             let (start, end) = (batch.end, boundary.at);
             let whole = !self.partly_out;
             if let Some(kind) = boundary.event {
-                let event = self.view(kind, chunk, start..end, &mut batch.joined);
-                if judge(event) == Verdict::Cut && whole {
-                    // What is held goes in front of the chunk, so the first event begins at 0.
-                    let from = if start == 0 { 0 } else { carried + start };
-                    batch.cut.push(from..carried + end);
+                let (mut event, lead) = self.view(kind, chunk, start..end, &mut batch.joined);
+                event.single = boundary.single;
+                // What is held goes in front of the chunk, so the first event begins at 0.
+                let first = if start == 0 { 0 } else { carried + start };
+                match judge(event) {
+                    Verdict::Cut if whole => batch.cut.push(first..carried + end),
+                    Verdict::CutPart { from, to } if whole => {
+                        batch.cut.push(first + lead + from..first + lead + to);
+                    }
+                    _ => {}
                 }
             }
             self.partly_out = false;
@@ -150,17 +171,18 @@ impl Reframer {
         batch
     }
 
-    /// The event that ends with `chunk[span]`, as far as it is not too large to look at.
+    /// The event that ends with `chunk[span]`, as far as it is not too large to look at, and how many bytes stand
+    /// before it that are no part of it.
     fn view<'a>(
         &'a mut self,
         kind: EventKind,
         chunk: &'a [u8],
         span: Range<usize>,
         joined: &mut usize,
-    ) -> Event<'a> {
+    ) -> (Event<'a>, usize) {
         if self.partly_out {
             self.ends.push(&chunk[span]);
-            return Event { kind, raw: None, ends: Some(self.ends.ends()) };
+            return (Event { kind, raw: None, single: false, ends: Some(self.ends.ends()) }, 0);
         }
         let raw = if span.start == 0 && !self.held.is_empty() {
             self.held.reserve(chunk.len());
@@ -172,12 +194,14 @@ impl Reframer {
         };
         let raw = without_line_end(raw);
         let fits = raw.len() <= self.event_hold;
-        let raw = if self.first { raw.strip_prefix(&BOM).unwrap_or(raw) } else { raw };
-        if fits {
-            Event { kind, raw: Some(raw), ends: None }
+        let lead = if self.first && raw.starts_with(&BOM) { BOM.len() } else { 0 };
+        let raw = &raw[lead..];
+        let event = if fits {
+            Event { kind, raw: Some(raw), single: false, ends: None }
         } else {
-            Event { kind, raw: None, ends: Some(Ends::of(raw)) }
-        }
+            Event { kind, raw: None, single: false, ends: Some(Ends::of(raw)) }
+        };
+        (event, lead)
     }
 
     /// Takes `batch.end` bytes of the chunk, with what was held before them, and holds the rest.
@@ -222,108 +246,4 @@ fn excise(out: Bytes, cut: &[Range<usize>]) -> Bytes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Pushes chunks and gives what went out after each.
-    fn push_all(reframer: &mut Reframer, chunks: &[&str]) -> Vec<Option<Bytes>> {
-        let chunks = chunks.iter().map(|chunk| Bytes::copy_from_slice(chunk.as_bytes()));
-        chunks.map(|chunk| reframer.push(chunk, &mut |_| {})).collect()
-    }
-
-    fn some(text: &'static str) -> Option<Bytes> {
-        Some(Bytes::from_static(text.as_bytes()))
-    }
-
-    #[test]
-    fn a_chunk_of_whole_events_is_not_copied() {
-        let chunk = Bytes::from_static(b"data: a\n\ndata: b\n\n");
-        let out = Reframer::new(64).push(chunk.clone(), &mut |_| {}).expect("two whole events");
-        assert_eq!(out.as_ptr(), chunk.as_ptr());
-        assert_eq!(out, chunk);
-    }
-
-    #[test]
-    fn a_partial_event_waits_for_its_end() {
-        let mut reframer = Reframer::new(64);
-        let out = push_all(&mut reframer, &["data: a\n\nda", "ta: b\n", "\ndata: c"]);
-        assert_eq!(out, [some("data: a\n\n"), None, some("data: b\n\n")]);
-        assert!(reframer.at_boundary());
-        assert_eq!((reframer.held(), reframer.finish()), (7, some("data: c")));
-        assert_eq!(reframer.finish(), None);
-    }
-
-    #[test]
-    fn a_cut_upstream_drops_the_partial_event() {
-        let mut reframer = Reframer::new(64);
-        push_all(&mut reframer, &["data: a\n\ndata: ha"]);
-        assert_eq!((reframer.discard(), reframer.held(), reframer.finish()), (8, 0, None));
-    }
-
-    #[test]
-    fn an_event_over_the_hold_streams_through() {
-        let mut reframer = Reframer::new(8);
-        let mut seen = Vec::new();
-        let mut states = Vec::new();
-        for chunk in ["data: ab", "cd", "ef", "\n\n", "data: x\n\n"] {
-            let out = reframer.push(Bytes::from_static(chunk.as_bytes()), &mut |event| {
-                seen.push((event.kind, event.raw.map(<[u8]>::len)));
-            });
-            states.push((out, reframer.at_boundary()));
-        }
-        assert_eq!(
-            states,
-            [
-                (None, true),
-                (some("data: abcd"), false),
-                (some("ef"), false),
-                (some("\n\n"), true),
-                (some("data: x\n\n"), true),
-            ]
-        );
-        assert_eq!(seen, [(EventKind::Data, None), (EventKind::Data, Some(8))]);
-    }
-
-    #[test]
-    fn cr_cr_goes_out_at_once_and_a_late_lf_is_no_event() {
-        let mut reframer = Reframer::new(64);
-        let mut events = 0;
-        let mut push = |chunk: &'static str| {
-            let out = reframer.push(Bytes::from_static(chunk.as_bytes()), &mut |_| events += 1);
-            (out, reframer.at_boundary())
-        };
-        assert_eq!(push("data: a\r\n\r"), (some("data: a\r\n\r"), true));
-        assert_eq!(push("\n"), (some("\n"), true));
-        assert_eq!(push("data: b\r\r"), (some("data: b\r\r"), true));
-        assert_eq!(events, 2);
-    }
-
-    #[test]
-    fn a_comment_line_passes_at_once() {
-        let mut reframer = Reframer::new(64);
-        let out = push_all(&mut reframer, &[": keep-alive\n", "\n", "data: a\n: no\n"]);
-        assert_eq!(out, [some(": keep-alive\n"), some("\n"), None]);
-    }
-
-    #[test]
-    fn a_cut_event_leaves_its_neighbours_alone() {
-        let mut reframer = Reframer::new(64);
-        let mut judge = |event: Event<'_>| match event.data() {
-            Some(data) if data.starts_with(b"no") => Verdict::Cut,
-            _ => Verdict::Pass,
-        };
-        let mut push =
-            |chunk: &'static str| reframer.filter(Bytes::from_static(chunk.as_bytes()), &mut judge);
-        assert_eq!(push("data: a\n\ndata: n"), some("data: a\n\n"));
-        assert_eq!(push("o\n\ndata: b\n\ndata: no\n\ndata: c\n\nda"), some("data: b\n\ndata: c\n\n"));
-        assert_eq!(push("ta: no\n\n"), None);
-    }
-
-    #[test]
-    fn raw_has_no_bom_and_no_blank_line() {
-        let mut raws = Vec::new();
-        let chunk = Bytes::from_static("\u{feff}data: a\r\n\r\ndata: b\n\n".as_bytes());
-        Reframer::new(64).push(chunk, &mut |event| raws.push(event.raw.unwrap_or_default().to_vec()));
-        assert_eq!(raws, [&b"data: a\r\n"[..], b"data: b\n"]);
-    }
-}
+mod tests;

@@ -23,6 +23,9 @@ impl Session {
     pub(super) async fn commit(&mut self) -> Result<(), Failure> {
         self.wait_for_commitment().await?;
         self.let_the_loop_settle().await;
+        if let Some(plan) = self.plan.as_ref().filter(|_| !self.held.is_empty()) {
+            plan.link.mark_body_follows();
+        }
         self.drive.committed(self.reframed, Instant::now());
         Ok(())
     }
@@ -73,7 +76,7 @@ impl Session {
                 }
                 Step::End | Step::Due(Due::Hold) => return Ok(()),
                 Step::Due(Due::Early) => {
-                    self.early = Some(early_head());
+                    self.early = Some(Box::new(early_head()));
                     self.reframed = true;
                     return Ok(());
                 }

@@ -1,5 +1,6 @@
 //! Pingora's connection pool behind our session.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use pingora::protocols::ALPN;
 use pingora::protocols::tls::CustomALPN;
 use pingora::upstreams::peer::{HttpPeer, Peer};
 
+use super::asker::Asker;
 use super::dial::Dialer;
 use super::session::Session;
 use crate::config::Tls;
@@ -22,12 +24,30 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// A connector with a pool as `options` say. What connections with the settings of `backends` need is
-    /// built at once, and the system's authorities are read only if one of them trusts those.
-    pub fn new<'a>(options: ConnectorOptions, backends: impl Iterator<Item = &'a Tls>) -> Self {
-        let dialer = Dialer::new(options);
-        backends.for_each(|tls| dialer.prepare(tls));
-        Self { dialer: Arc::new(dialer) }
+    /// A connector with a pool as `options` say.
+    pub fn new(options: ConnectorOptions) -> Self {
+        Self { dialer: Arc::new(Dialer::new(options)) }
+    }
+
+    /// Builds what connections with these settings need, so that the first of them does not wait for it.
+    /// The system's authorities are read only if one of them trusts those.
+    ///
+    /// # Errors
+    /// What OpenSSL says of the first that cannot be set up.
+    pub fn prepare<'a>(&self, backends: impl Iterator<Item = &'a Tls>) -> Result<(), String> {
+        let mut prepared = HashSet::new();
+        let mut fresh = backends.filter(|tls| prepared.insert(tls.trust_key));
+        fresh.try_for_each(|tls| self.dialer.prepare(tls))
+    }
+
+    /// Forgets what was prepared for other settings than these. Who still needs it has it built anew.
+    pub fn keep_only<'a>(&self, backends: impl Iterator<Item = &'a Tls>) {
+        self.dialer.keep_only(&backends.map(|tls| tls.trust_key).collect());
+    }
+
+    /// Asks backends what is not a client's request, with the TLS of those that are.
+    pub fn asker(&self) -> Asker {
+        Asker::new(Arc::clone(&self.dialer))
     }
 
     /// The peer to return from `upstream_peer` so that Pingora comes to this connector.

@@ -4,12 +4,13 @@
 //! (see `tls`). So what tells connections apart that must not be shared is the peer's group key: the
 //! same only for the same trust and the same name.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use pingora::ErrorType;
 use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::Stream;
-use pingora::upstreams::peer::Peer;
+use pingora::upstreams::peer::{HttpPeer, Peer};
 
 use super::opening::cause;
 use super::plan::Plan;
@@ -31,10 +32,14 @@ impl Dialer {
     }
 
     /// Builds what connections with these settings need, so that the first of them does not wait for it.
-    pub(super) fn prepare(&self, tls: &Tls) {
-        if let Err(error) = self.contexts.of(tls) {
-            log::error!("TLS with {} cannot be set up: {error}", tls.name);
-        }
+    pub(super) fn prepare(&self, tls: &Tls) -> Result<(), String> {
+        let built = self.contexts.of(tls);
+        built.map(drop).map_err(|error| format!("TLS with {} cannot be set up: {error}", tls.name))
+    }
+
+    /// Forgets contexts for other trust than this.
+    pub(super) fn keep_only(&self, trust_keys: &HashSet<u64>) {
+        self.contexts.keep_only(trust_keys);
     }
 
     /// An idle connection to the plan's backend.
@@ -50,11 +55,14 @@ impl Dialer {
     /// A fresh connection, ready to be written to.
     pub(super) async fn connect(&self, plan: &Plan) -> Result<Stream, Failure> {
         plan.link.enter(Phase::Connect);
-        let patience = plan.route.timeouts.connect;
-        let connected = tokio::time::timeout(patience, self.open(plan)).await;
+        let patience = plan.timeouts.connect;
+        let connected = tokio::time::timeout(patience, self.open(&plan.peer, plan.tls.as_deref())).await;
         let failure = match connected {
             Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(failure)) => failure,
+            Ok(Err((failure, cause))) => {
+                cause.into_iter().for_each(|cause| plan.link.explain(cause));
+                failure
+            }
             Err(_) => Failure::ConnectTimeout,
         };
         if failure == Failure::ConnectTimeout {
@@ -64,20 +72,18 @@ impl Dialer {
         Err(failure)
     }
 
-    async fn open(&self, plan: &Plan) -> Result<Stream, Failure> {
-        let stream = self.transport.new_stream(&plan.peer).await.map_err(|error| {
-            if *error.etype() == ErrorType::ConnectTimedout {
-                return Failure::ConnectTimeout;
-            }
-            if let Some(cause) = cause(&error) {
-                plan.link.explain(cause);
-            }
-            Failure::Connect
+    /// A fresh connection; the failure comes with what the system or the TLS library says of it.
+    pub(super) async fn open(
+        &self,
+        peer: &HttpPeer,
+        tls: Option<&Tls>,
+    ) -> Result<Stream, (Failure, Option<String>)> {
+        let stream = self.transport.new_stream(peer).await.map_err(|error| match error.etype() {
+            ErrorType::ConnectTimedout => (Failure::ConnectTimeout, None),
+            _ => (Failure::Connect, cause(&error)),
         })?;
-        let Some(tls) = &plan.tls else { return Ok(stream) };
-        self.contexts.handshake(stream, tls).await.map_err(|error: TlsFailure| {
-            plan.link.explain(error.to_string());
-            Failure::Connect
-        })
+        let Some(tls) = tls else { return Ok(stream) };
+        let spoken = self.contexts.handshake(stream, tls).await;
+        spoken.map_err(|error: TlsFailure| (Failure::Connect, Some(error.to_string())))
     }
 }

@@ -1,11 +1,12 @@
 //! What keeps a session moving: bytes while there are any, otherwise the next deadline.
 //!
-//! The hard idea is to be lazy twice. *Bytes*: after a pause one read is one token, so it is given
-//! out at once; when data was there on the first look an engine is writing faster than we read, and
+//! The hard idea is to be lazy twice. *Bytes*: after a pause one read is given out at once, a token or all
+//! that came with it; when data was there on the first look an engine is writing faster than we read, and
 //! up to a batch is drained into one chunk, one write, one wake-up. *Time*: one timer a session, armed
 //! for the earliest deadline and moved only when it fires too early; events in between cost nothing.
 
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use pingora::protocols::http::v1::client::HttpSession;
 use tokio::time::Sleep;
 
+use super::duplex::Duplex;
 use super::opening::{Opened, cause, classify};
 use super::paused::Paused;
 use super::plan::Plan;
@@ -25,6 +27,9 @@ use crate::sse::DataWatch;
 /// Most bytes drained into one chunk. Measured: 16 KiB costs 0.36 us an event where an engine
 /// writes in bursts, 8 KiB 0.43, and a batch is what a stalled stream may hold beyond its window.
 pub(super) const BATCH: usize = 16 * 1024;
+
+/// Least bytes of framing around a chunk (RFC 9112, 7.1): a digit and two line ends.
+const FRAMING: u64 = 5;
 
 /// What decides which deadlines run. While it stays the same, each of them only moves later.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,6 +51,8 @@ pub(super) struct Drive {
     cut: Option<CutSignal>,
     /// The last look for bytes found none.
     waited: bool,
+    /// Bytes of the answer that have been taken out of Pingora's buffer, or fewer.
+    taken: u64,
     /// A chunk has just been given out, and the rest of Pingora's loop has its turn: it is written
     /// before anybody looks for more, which would be a look in vain after each token.
     given: bool,
@@ -70,6 +77,7 @@ impl Drive {
             armed: None,
             cut: None,
             waited: false,
+            taken: 0,
             given: false,
             answered: None,
             committed: false,
@@ -83,7 +91,7 @@ impl Drive {
     }
 
     pub(super) fn begin(&mut self, plan: &Plan, now: Instant) {
-        self.cut = Some(plan.drain.cut_signal());
+        self.cut = Some(plan.drain.cut_signal_on(Arc::clone(&plan.state)));
         self.watch = DataWatch::new(plan.route.stream.event_hold);
         self.silent_since = Some(now);
     }
@@ -153,7 +161,7 @@ impl Drive {
 
     /// The budget of the engine: until its first event, between its events, or for its whole answer.
     fn budget(&self, plan: &Plan, earliest: Earliest) -> Earliest {
-        let timeouts = &plan.route.timeouts;
+        let timeouts = &plan.timeouts;
         let sent = plan.link.sent();
         if !self.answered.unwrap_or(plan.streaming) {
             return earliest.or(Due::Unary, sent.map(|sent| sent + timeouts.unary));
@@ -170,7 +178,9 @@ impl Drive {
     /// Ready when a deadline has passed or the drain is over.
     fn poll_due(&mut self, plan: &Plan, reading: bool, cx: &mut Context<'_>) -> Poll<Step> {
         if self.cut.as_mut().is_some_and(|cut| cut.poll(cx).is_ready()) {
-            return Poll::Ready(Step::Failed(Failure::ShuttingDown));
+            let is_end = plan.drain.is_cut();
+            let failure = if is_end { Failure::ShuttingDown } else { Failure::BackendRemoved };
+            return Poll::Ready(Step::Failed(failure));
         }
         let mode = self.mode(plan, reading);
         if self.armed == Some(mode)
@@ -202,24 +212,24 @@ impl Drive {
         }
     }
 
-    /// Reads what is there: one slice after a pause, up to a batch when the engine is ahead of us.
+    /// Reads what is there: what the read after a pause brought, up to a batch when the engine is ahead of us.
     fn poll_body(&mut self, session: &mut HttpSession, plan: &Plan, cx: &mut Context<'_>) -> Poll<Read> {
-        let most = if std::mem::take(&mut self.waited) { 0 } else { BATCH };
+        let one_read = std::mem::take(&mut self.waited);
         let mut batch = BytesMut::new();
         let end = loop {
             let read = pin!(session.read_body_ref()).poll(cx);
             match read {
                 Poll::Ready(Ok(Some(slice))) => {
-                    if batch.is_empty() {
-                        batch = BytesMut::with_capacity(slice.len());
-                    }
                     batch.extend_from_slice(slice);
+                    self.taken += slice.len() as u64 + FRAMING;
                     if session.is_body_done() {
                         break Some(Ok(()));
                     }
-                    if !batch.is_empty() && batch.len() >= most {
+                    let unread = self.unread(session);
+                    if !batch.is_empty() && (batch.len() >= BATCH || one_read && unread == 0) {
                         break None;
                     }
+                    batch.reserve(unread);
                 }
                 Poll::Ready(Ok(None)) => break Some(Ok(())),
                 Poll::Ready(Err(error)) => {
@@ -228,15 +238,25 @@ impl Drive {
                     }
                     break Some(Err(classify(&error)));
                 }
-                Poll::Pending if batch.is_empty() => {
-                    self.waited = true;
-                    return Poll::Pending;
+                Poll::Pending => {
+                    self.taken = Duplex::received(session);
+                    self.waited = batch.is_empty();
+                    if self.waited {
+                        return Poll::Pending;
+                    }
+                    break None;
                 }
-                Poll::Pending => break None,
             }
         };
         let chunk = (!batch.is_empty()).then(|| plan.credit.charge(batch));
         Poll::Ready(Read { chunk, end })
+    }
+
+    /// Bytes that have been read and not yet taken: 0 where there are none, or where they are so few that they
+    /// may be framing counted too low. Too many are a look in vain, no more.
+    fn unread(&self, session: &HttpSession) -> usize {
+        let unread = Duplex::received(session).saturating_sub(self.taken);
+        if unread < FRAMING { 0 } else { usize::try_from(unread).map_or(BATCH, |unread| unread.min(BATCH)) }
     }
 }
 
@@ -272,6 +292,7 @@ impl Session {
             }
             Stage::Body(session) => {
                 reading = plan.credit.poll_free(cx).is_ready();
+                plan.link.pause(!reading);
                 if reading {
                     self.drive.paused.end(plan.link.last_data(), Instant::now);
                     if let Poll::Ready(read) = self.drive.poll_body(session, plan, cx) {

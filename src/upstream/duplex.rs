@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use bytes::{Buf, Bytes};
+use pingora::protocols::http::v1::client::HttpSession;
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
@@ -22,15 +23,17 @@ use super::drive::BATCH;
 use super::plan::Body;
 use crate::ledger::Reservation;
 
-/// Most bytes of one read. Pingora's body buffer has room for 64 KiB; what is not read into it is not
-/// touched, so this is what a stalled stream costs there, and the most that one chunk can be.
-const READ_MAX: u64 = BATCH as u64;
+/// Most bytes of one read: a batch in its chunked framing, 6 to 9 bytes an event. Pingora's body buffer has
+/// room for 64 KiB; what is not read into it is not touched, so this is what a stalled stream costs there,
+/// and the most that one chunk can be.
+const READ_MAX: u64 = BATCH as u64 + 2048;
 
 /// A connection to a backend with what is left to send on it.
 pub(super) struct Duplex {
     inner: Take<Stream>,
     request: Option<Request>,
-    received: bool,
+    /// Bytes of the answer so far.
+    received: u64,
 }
 
 /// A request that is being sent.
@@ -46,12 +49,12 @@ impl Duplex {
     pub(super) fn new(inner: Stream, head: Bytes, body: Option<Body>) -> Self {
         let (body, held) = body.map_or_else(Default::default, |body| (body.bytes, Some(body.held)));
         let request = Some(Request { head, body, _held: held });
-        Self { inner: inner.take(READ_MAX), request, received: false }
+        Self { inner: inner.take(READ_MAX), request, received: 0 }
     }
 
-    /// A byte of an answer has come.
-    pub(super) fn has_received(&self) -> bool {
-        self.received
+    /// Bytes of the answer that have been read below `session`, its head and framing included.
+    pub(super) fn received(session: &HttpSession) -> u64 {
+        session.stream().as_any().downcast_ref::<Self>().map_or(0, |duplex| duplex.received)
     }
 
     /// The connection below, if the whole request has been sent on it.
@@ -91,7 +94,7 @@ impl AsyncRead for Duplex {
         let before = buf.filled().len();
         self.inner.set_limit(READ_MAX);
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
-        self.received |= buf.filled().len() > before;
+        self.received += (buf.filled().len() - before) as u64;
         read
     }
 }

@@ -4,9 +4,10 @@
 //! microseconds since the exchange began, with 0 for "not yet".
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::cluster::{Progress, Seen};
 use crate::failure::Failure;
 use crate::outcome::Phase;
 
@@ -18,8 +19,11 @@ pub struct Link {
     sent: AtomicU64,
     last_data: AtomicU64,
     last_out: AtomicU64,
+    last_bytes: AtomicU64,
+    paused: AtomicBool,
     closed: AtomicU64,
     resent: AtomicU8,
+    body_follows: AtomicBool,
     failure: OnceLock<Failure>,
     cause: OnceLock<String>,
 }
@@ -33,8 +37,11 @@ impl Link {
             sent: AtomicU64::new(0),
             last_data: AtomicU64::new(0),
             last_out: AtomicU64::new(0),
+            last_bytes: AtomicU64::new(0),
+            paused: AtomicBool::new(false),
             closed: AtomicU64::new(0),
             resent: AtomicU8::new(0),
+            body_follows: AtomicBool::new(false),
             failure: OnceLock::new(),
             cause: OnceLock::new(),
         }
@@ -87,6 +94,21 @@ impl Link {
         }
     }
 
+    /// Notes bytes of an answer that is no event stream.
+    pub fn mark_bytes(&self, now: Instant) {
+        self.write(&self.last_bytes, now);
+    }
+
+    /// When the backend last sent something of an answer, events or other bytes.
+    pub fn progress(&self) -> Option<Instant> {
+        self.last_data().max(self.read(&self.last_bytes))
+    }
+
+    /// Nobody reads, because the client takes its time; or somebody does again.
+    pub(super) fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Relaxed);
+    }
+
     /// When the session let go of its connection.
     pub fn closed(&self) -> Option<Instant> {
         self.read(&self.closed)
@@ -106,6 +128,15 @@ impl Link {
 
     pub(super) fn mark_resent(&self) {
         self.resent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the head that is given out has its first event right behind it.
+    pub fn body_follows(&self) -> bool {
+        self.body_follows.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn mark_body_follows(&self) {
+        self.body_follows.store(true, Ordering::Relaxed);
     }
 
     /// How the attempt failed, once it has.
@@ -142,5 +173,16 @@ impl Link {
     fn since_epoch(&self, now: Instant) -> u64 {
         let micros = now.saturating_duration_since(self.epoch).as_micros();
         u64::try_from(micros).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+impl Progress for Link {
+    fn seen(&self) -> Seen {
+        let over = self.closed().is_some() || self.failure().is_some();
+        Seen {
+            sent: self.sent(),
+            last_data: self.progress(),
+            reading: !over && !self.paused.load(Ordering::Relaxed),
+        }
     }
 }

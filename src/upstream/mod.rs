@@ -8,12 +8,14 @@
 //! The session owns time and bytes and nothing else: which deadline is next, how many bytes may be
 //! under way. Meaning (events, usage, status policy) is read by the filters in `proxy`.
 
+mod asker;
 mod below;
 mod commit;
 mod connector;
 mod dial;
 mod drive;
 mod duplex;
+mod head;
 mod link;
 mod opening;
 mod paused;
@@ -24,7 +26,9 @@ mod throwaway;
 mod tls;
 mod window;
 
+pub use asker::{Asker, Heard, Unheard};
 pub use connector::Connector;
+pub use head::{apply, authorize};
 pub use link::Link;
 pub use plan::{Body, Plan};
 pub use session::Session;

@@ -73,12 +73,12 @@ async fn exchange_heads(stream: Stream, head: Bytes, plan: &Plan) -> Result<Open
     let mut session = Box::new(HttpSession::new(Box::new(Duplex::new(stream, head, plan.body()))));
     match read_head(&mut session).await {
         Ok(()) => Ok(Opened(session)),
-        Err((failure, cause)) => Err(Lost { failure, received: has_received(&session), cause }),
+        Err((failure, cause)) => Err(Lost { failure, received: Duplex::received(&session) > 0, cause }),
     }
 }
 
 /// The failure comes with what the system says of it.
-async fn read_head(session: &mut HttpSession) -> Result<(), (Failure, Option<String>)> {
+pub(super) async fn read_head(session: &mut HttpSession) -> Result<(), (Failure, Option<String>)> {
     for _ in 0..=INTERIM_MAX {
         session.read_response().await.map_err(|error| (classify(&error), cause(&error)))?;
         match session.get_status().map(|status| status.as_u16()) {
@@ -109,8 +109,4 @@ pub(super) fn cause(error: &Error) -> Option<String> {
     // The number behind it says the same again.
     let words = told.split(" (os error").next().unwrap_or(&told);
     Some(words.to_ascii_lowercase())
-}
-
-fn has_received(session: &HttpSession) -> bool {
-    session.stream().as_any().downcast_ref::<Duplex>().is_some_and(Duplex::has_received)
 }

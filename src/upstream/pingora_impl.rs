@@ -41,7 +41,7 @@ impl client::Session for Session {
     }
 
     fn response_header(&self) -> Option<&ResponseHeader> {
-        self.early.as_ref().or_else(|| self.real_head())
+        self.early.as_deref().or_else(|| self.real_head())
     }
 
     fn response_finished(&self) -> bool {

@@ -8,7 +8,8 @@ use pingora::upstreams::peer::HttpPeer;
 
 use super::link::Link;
 use super::window::Credit;
-use crate::config::{Route, Tls};
+use crate::cluster::BackendState;
+use crate::config::{Route, Timeouts, Tls};
 use crate::drain::Drain;
 use crate::ledger::Reservation;
 
@@ -31,8 +32,10 @@ pub struct Plan {
     pub tls: Option<Arc<Tls>>,
     /// What to send after the head.
     pub body: std::sync::Mutex<Option<Body>>,
-    /// Its time budgets and stream settings.
+    /// Its stream settings.
     pub route: Arc<Route>,
+    /// Its time budgets at this cluster.
+    pub timeouts: Timeouts,
     /// A pooled connection that turns out dead may be replaced.
     pub may_resend: bool,
     /// The client asked for a stream.
@@ -45,6 +48,8 @@ pub struct Plan {
     pub link: Arc<Link>,
     /// Bytes under way to the client.
     pub credit: Arc<Credit>,
+    /// What is known of the backend: also that it must have no more attempts.
+    pub state: Arc<BackendState>,
     /// Tells when the drain is over.
     pub drain: Arc<Drain>,
 }

@@ -67,7 +67,7 @@ pub struct Session {
     pub(super) stage: Stage,
     pub(super) drive: Drive,
     /// The head that Pingora is given when committed early, before there is one of the engine's.
-    pub(super) early: Option<ResponseHeader>,
+    pub(super) early: Option<Box<ResponseHeader>>,
     /// Chunks that came before the head was let through.
     pub(super) held: VecDeque<Bytes>,
     /// A failure that is told once `held` chunks and drained bytes are out.
@@ -122,9 +122,17 @@ impl Session {
     pub(super) async fn next_chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         let data = self.plan.as_ref().and_then(|plan| plan.link.last_data());
         self.drive.resume(data);
+        self.tell_paused(false);
         let next = self.read_chunk().await;
+        self.tell_paused(true);
         self.drive.pause(Instant::now());
         next
+    }
+
+    fn tell_paused(&self, paused: bool) {
+        if let Some(plan) = &self.plan {
+            plan.link.pause(paused);
+        }
     }
 
     async fn read_chunk(&mut self) -> Result<Option<Bytes>, Failure> {

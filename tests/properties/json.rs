@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 use streamgate::openai::patch::{self, Edits};
 use streamgate::openai::request::{self, Invalid, Peek};
-use streamgate::openai::{Dialect, Found, Observer, Pointer, Pointers, observe_unary};
+use streamgate::openai::{Dialect, Found, Observer, Pointer, Pointers, Wanted, observe_unary};
 use streamgate::sse::{Ends, Event, EventKind};
 
 fn peek(body: &[u8]) -> Result<Peek, Invalid> {
-    request::peek(body, &Pointers::default())
+    request::peek(body, &Wanted::default())
 }
 
 /// Any JSON value, a few levels deep.
@@ -69,6 +69,7 @@ fn acceptable(object: &Map<String, Value>) -> bool {
     is("model", &|value| value.is_string() || value.is_null())
         && is("stream", &|value| value.is_boolean() || value.is_null())
         && is("max_tokens", &whole)
+        && is("n", &whole)
         && is("stream_options", &|value| match value {
             Value::Object(inner) => inner.get("include_usage").is_none_or(|x| x.is_boolean() || x.is_null()),
             other => other.is_null(),
@@ -131,7 +132,7 @@ proptest! {
                 prop_assert_eq!(peek.stream, object.get("stream").and_then(Value::as_bool));
                 prop_assert_eq!(peek.user.map(|user| user.value), object.get("user").and_then(Value::as_str).map(str::to_owned));
                 let usage = object.get("stream_options").and_then(|options| options.get("include_usage"));
-                prop_assert_eq!(peek.include_usage, usage.and_then(Value::as_bool));
+                prop_assert_eq!(peek.include_usage.is_on, usage.and_then(Value::as_bool) == Some(true));
             }
             Err(Invalid::Type { .. }) => prop_assert!(!acceptable(&object)),
             Err(other) => prop_assert!(false, "{}", other),
@@ -154,10 +155,10 @@ proptest! {
             prop_assert_eq!(serde_json::from_slice::<Value>(&patched).expect("JSON"), Value::Object(want));
         }
         let mut edits = Edits::default();
-        let is_new = patch::ask_for_usage(&mut edits, &peek);
-        prop_assert_eq!(is_new, peek.include_usage != Some(true));
+        let unasked = patch::ask_for_usage(&mut edits, &peek, true);
+        prop_assert_eq!(unasked.frame, !peek.include_usage.is_on);
         let asked = self::peek(&edits.apply(&body)).expect("still valid");
-        prop_assert_eq!(asked.include_usage, Some(true));
+        prop_assert!(asked.include_usage.is_on && asked.continuous_usage.is_on);
     }
 
     #[test]
@@ -167,7 +168,7 @@ proptest! {
         let pointer = pointer(&object, &picks, &beyond);
         let mut wanted = Pointers::default();
         let number = wanted.add(pointer.clone());
-        let Ok(peek) = request::peek(text.as_bytes(), &wanted) else { return Ok(()) };
+        let Ok(peek) = request::peek(text.as_bytes(), &wanted.clone().into()) else { return Ok(()) };
         // Read again, since serde_json's floats do not survive the way into text and back.
         let mut tree: Value = serde_json::from_str(&text).expect("JSON");
         let spelt: String =
@@ -214,10 +215,10 @@ proptest! {
             for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
                 let mut observer = Observer::new(dialect);
                 for raw in [input, &[b"data: ", input].concat(), &[b"event: error\ndata: ", input].concat()] {
-                    observer.event(&Event { kind: EventKind::Data, raw: Some(raw), ends: None });
+                    observer.event(&Event { kind: EventKind::Data, raw: Some(raw), single: false, ends: None });
                     let ends = Some(Ends { head: raw, tail: raw });
-                    observer.event(&Event { kind: EventKind::Data, raw: None, ends });
-                    observer.event(&Event { kind: EventKind::Other, raw: Some(raw), ends: None });
+                    observer.event(&Event { kind: EventKind::Data, raw: None, single: false, ends });
+                    observer.event(&Event { kind: EventKind::Other, raw: Some(raw), single: false, ends: None });
                 }
                 prop_assert_eq!(observer.data_events(), 6);
             }

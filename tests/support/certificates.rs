@@ -76,6 +76,20 @@ impl Identity {
     pub(crate) fn of_its_own(names: &[&str]) -> Self {
         identity(names, whole(), None)
     }
+
+    /// The same, good since and for so many days; less than 0 is over.
+    pub(crate) fn for_days(names: &[&str], since: u32, days: i32) -> Self {
+        let now = SystemTime::now();
+        let span = days.unsigned_abs() * DAY;
+        identity(names, (now - since * DAY, if days < 0 { now - span } else { now + span }), None)
+    }
+
+    /// The last second at which it is good, since 1970.
+    pub(crate) fn not_after(&self) -> i64 {
+        let since =
+            Asn1Time::from_unix(0).expect("a time").diff(self.certificate.not_after()).expect("a span");
+        i64::from(since.days) * 86_400 + i64::from(since.secs)
+    }
 }
 
 /// A server with these names and addresses, vouched for by `issuer` or by itself.

@@ -56,6 +56,8 @@ pub(crate) async fn cancelled(gateway: &Gateway, phase: &str) {
 /// Nothing is held and nothing runs.
 pub(crate) async fn at_rest(gateway: &Gateway) {
     gateway.wait_metric("in_flight", &[], 0.0).await;
+    gateway.wait_metric("load", &[], 0.0).await;
+    gateway.wait_metric("queue_depth", &[], 0.0).await;
     gateway.wait_metric("streams_active", &[], 0.0).await;
     gateway.wait_metric("held_bytes", &[], 0.0).await;
 }

@@ -180,6 +180,30 @@ impl Client {
         head
     }
 
+    /// Reads the next head of HTTP/1.1; `None` where the connection ends instead, or nothing comes.
+    pub(crate) async fn head_if_any(&mut self) -> Option<Head> {
+        let reading = async {
+            loop {
+                if let Some(head) = Head::take(&mut self.raw) {
+                    return Some(head);
+                }
+                if !self.read_raw().await {
+                    return None;
+                }
+            }
+        };
+        let head = tokio::time::timeout(SOON, reading).await.ok()??;
+        self.body.clear();
+        self.ended = None;
+        self.decoder = Some(BodyDecoder::response(&head, self.bodiless));
+        Some(head)
+    }
+
+    /// Whether a connection of HTTP/1.1 is closed soon; bytes that come first are kept in [`Client::raw`].
+    pub(crate) async fn closes(&mut self) -> bool {
+        tokio::time::timeout(SOON, async { while self.read_raw().await {} }).await.is_ok()
+    }
+
     /// The body read so far.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
@@ -205,6 +229,18 @@ impl Client {
     pub(crate) async fn until_body(&mut self, expected: &[u8]) {
         self.until_len(expected.len()).await;
         super::checks::same(&self.body, expected);
+    }
+
+    /// Reads a head and the body until that holds this; gives the head.
+    pub(crate) async fn until_body_holds(&mut self, wanted: &[u8]) -> Head {
+        let head = self.head().await;
+        within("the client has the piece", SOON, async {
+            while !self.body.windows(wanted.len()).any(|bytes| bytes == wanted) {
+                assert!(self.read_body().await, "it ended: {:?}", String::from_utf8_lossy(&self.body));
+            }
+        })
+        .await;
+        head
     }
 
     /// Reads one more piece of the body; false at its end.

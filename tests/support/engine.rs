@@ -19,19 +19,8 @@ use super::wire::Request;
 pub(crate) const TOKENS: usize = 12;
 
 /// Short answers at a visible pace, events no larger than their JSON.
-const BRISK: [&str; 11] = [
-    "sim",
-    "--listen",
-    "127.0.0.1:0",
-    "--model",
-    "m",
-    "--first-event",
-    "5ms",
-    "--inter-token",
-    "2ms",
-    "--tokens",
-    "12",
-];
+const BRISK: [&str; 7] = ["sim", "--model", "m", "--first-event", "5ms", "--tokens", "12"];
+const PACE: &str = "2ms";
 
 /// A running simulated engine.
 #[derive(Debug)]
@@ -51,8 +40,23 @@ impl Engine {
 
     /// Starts one with further arguments.
     pub(crate) async fn with(args: &[&str]) -> Self {
-        let mut child = Command::new(BINARY)
+        Self::on("127.0.0.1:0", PACE, args).await
+    }
+
+    /// Starts one that takes so long for each token.
+    pub(crate) async fn at_pace(pace: &str) -> Self {
+        Self::on("127.0.0.1:0", pace, &[]).await
+    }
+
+    /// Starts one where another has been.
+    pub(crate) async fn again(addr: SocketAddr) -> Self {
+        Self::on(&addr.to_string(), PACE, &[]).await
+    }
+
+    async fn on(listen: &str, pace: &str, args: &[&str]) -> Self {
+        let mut child = Command::new(&*BINARY)
             .args(BRISK)
+            .args(["--listen", listen, "--inter-token", pace])
             .args(["--event-bytes", "1B"])
             .args(args)
             .stdin(Stdio::null())

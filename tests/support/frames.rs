@@ -8,7 +8,8 @@ use tokio::net::TcpStream;
 use super::wait::{SOON, within};
 use super::wire::{CHAT, CHAT_PATH};
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// What a client says first.
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -51,11 +52,17 @@ pub(crate) fn setting(id: u16, value: u32) -> Vec<u8> {
 
 /// A header in HPACK: literal, not indexed, not compressed.
 pub(crate) fn literal(name: &str, value: &str) -> Vec<u8> {
+    literal_bytes(name.as_bytes(), value.as_bytes())
+}
+
+/// The same of bytes that no header may hold.
+pub(crate) fn literal_bytes(name: &[u8], value: &[u8]) -> Vec<u8> {
     [&[0][..], &text(name), &text(value)].concat()
 }
 
 /// A length and its text; lengths from 127 on take more bytes (RFC 7541, 5.1).
-pub(crate) fn text(text: &str) -> Vec<u8> {
+pub(crate) fn text(text: impl AsRef<[u8]>) -> Vec<u8> {
+    let text = text.as_ref();
     let mut out = Vec::new();
     match text.len() {
         length @ ..127 => out.push(length as u8),
@@ -69,7 +76,7 @@ pub(crate) fn text(text: &str) -> Vec<u8> {
             out.push(rest as u8);
         }
     }
-    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(text);
     out
 }
 

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -17,21 +19,29 @@ use super::wait::{SOON, wait_until, wait_until_async, within};
 use super::wire::Request;
 use super::{metrics, sockets};
 
-pub(super) const BINARY: &str = env!("CARGO_BIN_EXE_streamgate");
+/// The binary under test. Another build than the tests' own may be named, as that of a release for a figure.
+pub(super) static BINARY: LazyLock<String> = LazyLock::new(|| {
+    std::env::var("STREAMGATE_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_streamgate").to_owned())
+});
 pub(super) const START: Duration = Duration::from_secs(20);
 
 /// A running gateway.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     child: Child,
-    dir: TempDir,
+    /// Shared with its successors.
+    pub(crate) dir: Arc<TempDir>,
+    /// Its own log.
+    stderr: PathBuf,
     lines: mpsc::UnboundedReceiver<String>,
     /// Where clients are served.
     pub(crate) addr: SocketAddr,
+    /// All its client listeners as it names them, in the order of the file; `addr` is the last one with a port.
+    pub(crate) listeners: Vec<String>,
     /// The admin listener.
     pub(crate) admin: SocketAddr,
     /// What its clients speak.
-    protocol: Protocol,
+    pub(super) protocol: Protocol,
 }
 
 impl Gateway {
@@ -42,7 +52,7 @@ impl Gateway {
 
     /// The same with these environment variables.
     pub(crate) async fn start_in(settings: Settings, variables: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(&*BINARY);
         command.envs(variables.iter().copied());
         Self::start_as(command, settings).await
     }
@@ -50,11 +60,40 @@ impl Gateway {
     /// The same behind a limit of file descriptors, as `ulimit` takes it: `-Sn 256`.
     pub(crate) async fn start_limited(limit: &str, settings: Settings) -> Self {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), BINARY]);
+        shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), BINARY.as_str()]);
         Self::start_as(shell, settings).await
     }
 
-    async fn start_as(mut command: Command, settings: Settings) -> Self {
+    /// The same with a hosts file of its own, which may change; needs user namespaces.
+    pub(crate) async fn start_with_hosts(hosts: &std::path::Path, settings: Settings) -> Self {
+        let mut unshare = Command::new("unshare");
+        let script = "mount --bind \"$HOSTS\" /etc/hosts && exec \"$0\" \"$@\"";
+        unshare.args(["-rm", "sh", "-c", script, &BINARY]).env("HOSTS", hosts);
+        Self::start_as(unshare, settings).await
+    }
+
+    /// Starts the gateway on a file that is there already, and is not in its folder.
+    pub(crate) async fn start_on(file: &std::path::Path) -> Self {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        Self::spawn(Command::new(&*BINARY), "run", Arc::new(dir), file, Protocol::Http1).await
+    }
+
+    /// Starts its successor on the same file and waits until that has taken over.
+    pub(crate) async fn upgraded(&self) -> Self {
+        self.upgraded_to(&self.file()).await
+    }
+
+    /// The same on another file.
+    pub(crate) async fn upgraded_to(&self, file: &std::path::Path) -> Self {
+        Self::spawn(Command::new(&*BINARY), "upgrade", Arc::clone(&self.dir), file, self.protocol).await
+    }
+
+    /// Starts the gateway by a command that puts something before it.
+    pub(crate) async fn start_by(command: Command, settings: Settings) -> Self {
+        Self::start_as(command, settings).await
+    }
+
+    async fn start_as(command: Command, settings: Settings) -> Self {
         let dir = tempfile::tempdir().expect("temporary directory");
         let file = dir.path().join("streamgate.yaml");
         let protocol = spoken();
@@ -63,26 +102,50 @@ impl Gateway {
             Protocol::H2c => settings.set("server.listen.0.h2c", true),
         };
         std::fs::write(&file, settings.text(&dir.path().join("access.log"))).expect("write the file");
-        let stderr = std::fs::File::create(dir.path().join("stderr.log")).expect("create stderr.log");
-        command.args(["run", "-c"]).arg(&file);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        Self::spawn(command, "run", Arc::new(dir), &file, protocol).await
+    }
+
+    async fn spawn(
+        mut command: Command,
+        verb: &str,
+        dir: Arc<TempDir>,
+        file: &std::path::Path,
+        protocol: Protocol,
+    ) -> Self {
+        let entries = std::fs::read_dir(dir.path()).expect("the folder").count();
+        let stderr = dir.path().join(format!("stderr-{entries}.log"));
+        let log = std::fs::File::create(&stderr).expect("create the log");
+        command.args([verb, "-c"]).arg(file).stdout(Stdio::piped()).stderr(log);
+        // A case may have put something there.
+        if verb == "upgrade" || command.get_program() == BINARY.as_str() {
+            command.stdin(Stdio::null());
+        }
         let mut child = command.spawn().expect("start the gateway");
         let mut lines = lines_of(&mut child);
-        let (mut addr, mut admin) = (None, None);
+        let (mut addr, mut admin, mut listeners) = (None, None, Vec::new());
         while let Some(line) = within("the gateway says ready", START, lines.recv()).await {
-            if let Some(found) = line.strip_prefix("streamgate listening on http") {
-                addr = found.trim_start_matches('s').trim_start_matches("://").parse().ok();
-            } else if let Some(found) = line.strip_prefix("streamgate admin on http://") {
-                admin = found.parse().ok();
+            if let Some(found) = line.strip_prefix("streamgate listening on ") {
+                addr = found.split("://").nth(1).map_or(addr, |found| found.parse().ok());
+                listeners.push(found.to_owned());
+            } else if let Some(found) = line.strip_prefix("streamgate admin on ") {
+                // One that is a unix socket is asked by the test itself.
+                let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+                admin = Some(found.trim_start_matches("http://").parse().unwrap_or(nowhere));
             } else if line == "ready" {
                 break;
             }
         }
         let (Some(addr), Some(admin)) = (addr, admin) else {
-            let log = std::fs::read_to_string(dir.path().join("stderr.log")).unwrap_or_default();
+            let log = std::fs::read_to_string(&stderr).unwrap_or_default();
             panic!("the gateway did not start ({:?}): {log}", child.wait());
         };
-        Self { child, dir, lines, addr, admin, protocol }
+        Self { child, dir, stderr, lines, addr, listeners, admin, protocol }
+    }
+
+    /// Where its listener with this number listens.
+    pub(crate) fn listener(&self, number: usize) -> SocketAddr {
+        let address = self.listeners[number].split("://").nth(1).expect("a listener with a port");
+        address.parse().expect("an address")
     }
 
     /// What its clients dial.
@@ -115,13 +178,6 @@ impl Gateway {
     /// Sends a request on a connection of its own and reads the whole answer.
     pub(crate) async fn ask(&self, request: &Request) -> Answer {
         self.send(request).await.answer().await
-    }
-
-    /// A GET on the admin listener.
-    pub(crate) async fn admin_get(&self, path: &str) -> Answer {
-        let mut client = Client::connect(self.admin).await;
-        client.send(Request::bare("GET", path).header("Connection: close").bytes()).await;
-        client.answer().await
     }
 
     /// Sum of the series of a metric (without its prefix) that carry these labels.
@@ -211,6 +267,11 @@ impl Gateway {
         fields.map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         self.signal("TERM");
@@ -241,6 +302,11 @@ impl Gateway {
         status.expect("set above")
     }
 
+    /// The next line on standard output after "ready".
+    pub(crate) async fn next_line(&mut self) -> String {
+        within("a line", START, self.lines.recv()).await.expect("standard output is open")
+    }
+
     /// What it wrote to standard output after "ready", once it has ended.
     pub(crate) async fn rest_of_stdout(&mut self) -> String {
         let mut rest = String::new();
@@ -252,7 +318,7 @@ impl Gateway {
 
     /// What the gateway wrote to its log.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.dir.path().join("stderr.log")).unwrap_or_default()
+        std::fs::read_to_string(&self.stderr).unwrap_or_default()
     }
 
     /// Waits until the log says so: it is written behind what happens.
@@ -276,7 +342,7 @@ impl Drop for Gateway {
 
 /// Runs the binary to its end with these arguments and variables: its exit code, and all it wrote.
 pub(crate) fn output(args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(&*BINARY);
     command.args(args).envs(variables.iter().copied()).stdin(Stdio::null());
     let output = command.output().expect("run the binary");
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());

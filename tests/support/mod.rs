@@ -7,17 +7,27 @@
 
 #![allow(dead_code, unused_imports, reason = "every test file is a crate of its own and uses its own part")]
 
+pub(crate) mod browser;
 pub(crate) mod certificates;
 pub(crate) mod channel;
 pub(crate) mod checks;
 pub(crate) mod client;
 pub(crate) mod engine;
+pub(crate) mod fleet;
 pub(crate) mod frames;
 pub(crate) mod framing;
+pub(crate) mod front;
 pub(crate) mod gateway;
+pub(crate) mod group;
 pub(crate) mod h2;
+pub(crate) mod haproxy;
+pub(crate) mod keys;
 pub(crate) mod metrics;
+pub(crate) mod netns;
+pub(crate) mod operator;
 pub(crate) mod protocol;
+pub(crate) mod redis;
+pub(crate) mod relay;
 pub(crate) mod row;
 pub(crate) mod settings;
 pub(crate) mod sockets;
@@ -31,6 +41,7 @@ pub(crate) mod wire;
 pub(crate) use client::{Answer, Client, End, Leave};
 pub(crate) use engine::Engine;
 pub(crate) use gateway::Gateway;
+pub(crate) use group::MemoryGroup;
 pub(crate) use row::Row;
 pub(crate) use settings::Settings;
 pub(crate) use told::Told;
@@ -62,6 +73,12 @@ pub(crate) async fn two_engines(adjust: impl FnOnce(Settings) -> Settings) -> (G
     let (one, two) = (Upstream::start().await, Upstream::start().await);
     let gateway = Gateway::start(adjust(Settings::new(&[one.addr, two.addr]))).await;
     (gateway, one, two)
+}
+
+/// How often a row does its deed: a few times where each change is tested, as often as its matrix says where
+/// `STREAMGATE_FULL` is set.
+pub(crate) fn times<T>(few: T, in_full: T) -> T {
+    if std::env::var_os("STREAMGATE_FULL").is_some() { in_full } else { few }
 }
 
 /// For a test that needs nothing but the settings of the cases.

@@ -117,11 +117,14 @@ impl Row {
     /// Exchanges that moved to another node for this reason, as the metrics, the access lines and the
     /// gateway's log agree. The log has a line a second for them.
     pub(crate) async fn moved(&self, reason: &str) -> usize {
-        let moved = self.gateway.access_lines().iter().filter(|line| line["attempts"] == 2).count();
-        self.gateway
-            .wait_metric("retries_total", &[("cluster", "c"), ("reason", reason)], moved as f64)
-            .await;
-        self.gateway.wait_metric("retries_total", &[], moved as f64).await;
+        let reason = [("cluster", "c"), ("reason", reason)];
+        let moved = self.gateway.metric("retries_total", &reason).await;
+        // Lines are written behind the answers.
+        let lines = || self.gateway.access_lines().iter().filter(|line| line["attempts"] == 2).count();
+        wait_until(&format!("{moved} lines say two attempts"), SOON, || lines() as f64 >= moved).await;
+        assert_eq!(lines() as f64, moved);
+        self.gateway.wait_metric("retries_total", &[], moved).await;
+        let moved = moved as usize;
         if moved > 0 {
             self.gateway.wait_log("trying another node").await;
         } else {
@@ -169,6 +172,8 @@ impl Row {
         }
         let resent = lines.iter().filter(|line| line["resent"] == true).count() as u64;
         let attempts: u64 = lines.iter().filter_map(|line| line["attempts"].as_u64()).sum();
-        assert!(asked <= attempts + resent, "{asked} requests for {attempts} attempts: {lines:?}");
+        let probes = self.gateway.metric("health_checks_total", &[("kind", "probe")]).await as u64;
+        let owned = attempts + resent + probes;
+        assert!(asked <= owned, "{asked} requests for {attempts} attempts, {probes} probes: {lines:?}");
     }
 }

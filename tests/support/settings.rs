@@ -5,6 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+/// No test meets a health check, a probe or an ejection that it is not about.
+pub(crate) fn unwatched() -> Value {
+    json!({ "active": null, "passive": { "consecutive": 1_000_000 }, "wedged": { "after": "1h" } })
+}
+
 /// A configuration under construction.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings(Value);
@@ -28,7 +33,9 @@ impl Settings {
             "timeouts": {
                 "connect": "2s", "first_event": "5s", "unary": "5s", "idle": "4s", "total": "30s",
             },
-            "clusters": { "c": { "profile": "openai", "backends": backends } },
+            // In turns: a case may count on how often each engine is asked.
+            "clusters": { "c": { "profile": "openai", "backends": backends, "balance": "round_robin",
+                                 "health": unwatched(), "scrape": null } },
             "routes": [
                 { "name": "chat", "match": { "path": "/v1/chat/completions" }, "cluster": "c",
                   "include_usage": false },
@@ -36,6 +43,25 @@ impl Settings {
                   "include_usage": false },
             ],
         }))
+    }
+
+    /// An example that comes with the gateway, on ports of the kernel's choice. A scripted engine hears neither
+    /// health checks nor scrapes, which it would take for requests.
+    pub(crate) fn example(name: &str) -> Self {
+        let file = format!("{}/conf/examples/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(file).expect("an example");
+        let value: Value = serde_saphyr::from_str(&text).expect("an example is YAML");
+        let clusters: Vec<String> =
+            value["clusters"].as_object().expect("clusters").keys().cloned().collect();
+        let example = Self(value)
+            .set("server.listen.0.address", "127.0.0.1:0")
+            .set("server.admin", json!({ "listen": "127.0.0.1:0" }))
+            .set("log", json!({ "format": "json" }));
+        clusters.iter().fold(example, |settings, name| {
+            settings
+                .set(&format!("clusters.{name}.health"), unwatched())
+                .set(&format!("clusters.{name}.scrape"), Value::Null)
+        })
     }
 
     /// Sets one value by its path, such as `stream.idle` or `routes.0.streaming`.
@@ -64,6 +90,19 @@ impl Settings {
             backend["url"] = json!(url);
         }
         cluster["tls"] = tls;
+        self
+    }
+
+    /// Gives a cluster another name, in its routes as well.
+    pub(crate) fn rename_cluster(mut self, from: &str, to: &str) -> Self {
+        let clusters = self.0["clusters"].as_object_mut().expect("clusters is a map");
+        let cluster = clusters.remove(from).expect("a cluster");
+        clusters.insert(to.to_owned(), cluster);
+        for route in self.0["routes"].as_array_mut().expect("routes is a list") {
+            if route["cluster"] == from {
+                route["cluster"] = json!(to);
+            }
+        }
         self
     }
 

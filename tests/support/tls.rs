@@ -8,6 +8,7 @@ use openssl::ssl::{SslConnector, SslMethod, SslVersion};
 use openssl::x509::X509;
 use serde_json::{Value, json};
 use socket2::SockRef;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_openssl::SslStream;
 
@@ -27,8 +28,13 @@ pub(crate) struct Pair {
 impl Pair {
     /// Makes one for these DNS names; the files are named after the first.
     pub(crate) fn make(dir: &Path, names: &[&str]) -> Self {
-        let Identity { key, certificate: x509 } = Identity::of_its_own(names);
-        let file = |end: &str| dir.join(format!("{}.{end}", names[0].replace('*', "any")));
+        Self::of(Identity::of_its_own(names), dir, names[0])
+    }
+
+    /// The files of one that there is already, called by a name.
+    pub(crate) fn of(identity: Identity, dir: &Path, name: &str) -> Self {
+        let Identity { key, certificate: x509 } = identity;
+        let file = |end: &str| dir.join(format!("{}.{end}", name.replace('*', "any")));
         let pair = Self { cert: file("crt"), key: file("key"), x509 };
         std::fs::write(&pair.cert, pair.x509.to_pem().expect("PEM")).expect("write");
         std::fs::write(&pair.key, key.private_key_to_pem_pkcs8().expect("PEM")).expect("write");
@@ -65,6 +71,33 @@ impl Default for Offer<'_> {
 
 /// Makes a handshake; certificates are not verified, but can be looked at.
 pub(crate) async fn connect(addr: SocketAddr, offer: Offer<'_>) -> Result<SslStream<TcpStream>, String> {
+    connect_behind(addr, offer, b"").await
+}
+
+/// The same behind bytes that are sent before the handshake.
+pub(crate) async fn connect_behind(
+    addr: SocketAddr,
+    offer: Offer<'_>,
+    before: &[u8],
+) -> Result<SslStream<TcpStream>, String> {
+    shake_hands(addr, offer, before, None).await
+}
+
+/// Makes a handshake in which the client shows a certificate, if it is asked for one.
+pub(crate) async fn connect_showing(
+    addr: SocketAddr,
+    offer: Offer<'_>,
+    identity: &Identity,
+) -> Result<SslStream<TcpStream>, String> {
+    shake_hands(addr, offer, b"", Some(identity)).await
+}
+
+async fn shake_hands(
+    addr: SocketAddr,
+    offer: Offer<'_>,
+    before: &[u8],
+    identity: Option<&Identity>,
+) -> Result<SslStream<TcpStream>, String> {
     let mut builder = SslConnector::builder(SslMethod::tls()).expect("a connector");
     builder.set_max_proto_version(Some(offer.newest)).expect("a version");
     builder.set_min_proto_version(None).expect("a version");
@@ -73,12 +106,17 @@ pub(crate) async fn connect(addr: SocketAddr, offer: Offer<'_>) -> Result<SslStr
     if !offer.alpn.is_empty() {
         builder.set_alpn_protos(offer.alpn).expect("ALPN");
     }
+    if let Some(identity) = identity {
+        builder.set_certificate(&identity.certificate).expect("a certificate");
+        builder.set_private_key(&identity.key).expect("a key");
+    }
     let mut config = builder.build().configure().expect("a configuration");
     config.set_verify(openssl::ssl::SslVerifyMode::NONE);
     config.set_verify_hostname(false);
     let ssl = config.into_ssl(offer.name).expect("TLS");
-    let stream = within("connect", SOON, TcpStream::connect(addr)).await.expect("connect");
+    let mut stream = within("connect", SOON, TcpStream::connect(addr)).await.expect("connect");
     stream.set_nodelay(true).expect("TCP_NODELAY");
+    stream.write_all(before).await.expect("send");
     let mut stream = SslStream::new(ssl, stream).expect("TLS");
     let shaken = within("the TLS handshake", SOON, Pin::new(&mut stream).connect()).await;
     shaken.map(|()| stream).map_err(|error| error.to_string())

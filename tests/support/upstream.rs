@@ -59,7 +59,13 @@ impl Upstream {
 
     /// Listens on this address, with TLS or without.
     pub(crate) async fn on(ip: IpAddr, tls: Option<Tls>) -> Self {
-        let listener = TcpListener::bind((ip, 0)).await.expect("bind");
+        Self::at(SocketAddr::new(ip, 0), tls).await
+    }
+
+    /// Listens on this address and port; of a port that is given, another engine has the same on another
+    /// address.
+    pub(crate) async fn at(addr: SocketAddr, tls: Option<Tls>) -> Self {
+        let listener = TcpListener::bind(addr).await.expect("bind");
         let addr = listener.local_addr().expect("bound");
         let (sender, calls) = mpsc::unbounded_channel();
         let connections = Arc::new(AtomicUsize::new(0));
@@ -108,7 +114,12 @@ impl Upstream {
 
     /// The next request.
     pub(crate) async fn call(&mut self) -> Call {
-        within("the engine is asked", SOON, self.calls.recv()).await.expect("the engine runs")
+        self.call_within(SOON).await
+    }
+
+    /// The same from a client that takes its time.
+    pub(crate) async fn call_within(&mut self, deadline: Duration) -> Call {
+        within("the engine is asked", deadline, self.calls.recv()).await.expect("the engine runs")
     }
 
     /// Connections accepted so far.
@@ -202,11 +213,11 @@ impl Call {
         self.stream.hello()
     }
 
-    /// Waits for the first byte of a next request, without taking it.
-    pub(crate) async fn next_byte(&self) {
+    /// Waits for the first byte of a next request, without taking it; false where none comes on this connection.
+    pub(crate) async fn next_byte(&self) -> bool {
         let mut byte = [0];
-        let count = within("the next request begins", SOON, self.stream.tcp().peek(&mut byte)).await;
-        assert_eq!(count.expect("peek"), 1, "the gateway closed instead");
+        let peeked = tokio::time::timeout(ms(1000), self.stream.tcp().peek(&mut byte)).await;
+        matches!(peeked, Ok(Ok(1)))
     }
 
     /// Closes with a FIN.

@@ -37,7 +37,7 @@ pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
     warm(&fleet, TOKENS, EVENT_BYTES).await?;
     let mut cpu = Rounds::default();
     for round in 0..if options.quick { 1 } else { 5 } {
-        for target in turns(Target::PROXIES, round) {
+        for target in turns(&Target::PROXIES, round) {
             let Some(pid) = fleet.pid(target) else { continue };
             let addr = fleet.addr(target);
             let before = sample::cpu_us(pid)?;

@@ -17,6 +17,7 @@ use crate::fleet::{Fleet, Target};
 use crate::load::{self, Load};
 use crate::options::Options;
 use crate::tokens::Tokens;
+use crate::way::Way;
 
 /// One scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -27,6 +28,10 @@ pub(crate) enum Scenario {
     Batch,
     /// Short answers that are no streams, over 32 connections: CPU.
     Short,
+    /// The two above over TLS 1.3.
+    Tls,
+    /// The same with HTTP/2 over TLS 1.3, a hundred streams a connection.
+    H2,
     /// Clients that leave: when the engine sees it, and what it generates for nobody.
     Cancel,
     /// 50 clients that read 1 KB/s of a firehose: what is held for them.
@@ -39,14 +44,16 @@ pub(crate) enum Scenario {
 
 impl Scenario {
     /// All but the one that must be asked for.
-    pub(crate) const USUAL: [Self; 6] =
-        [Self::Streams, Self::Batch, Self::Short, Self::Cancel, Self::Slow, Self::Idle];
+    pub(crate) const USUAL: [Self; 8] =
+        [Self::Streams, Self::Batch, Self::Short, Self::Tls, Self::H2, Self::Cancel, Self::Slow, Self::Idle];
 
     pub(crate) async fn run(self, options: &Options) -> Result<Vec<Figure>, Error> {
         match self {
-            Self::Streams => streams::run(options).await,
+            Self::Streams => streams::run(options, Way::Plain).await,
             Self::Batch => batch::run(options).await,
-            Self::Short => short::run(options).await,
+            Self::Short => short::run(options, Way::Plain).await,
+            Self::Tls => both(options, Way::Tls).await,
+            Self::H2 => both(options, Way::H2).await,
             Self::Cancel => cancel::run(options).await,
             Self::Slow => slow::run(options).await,
             Self::Idle => idle::run(options).await,
@@ -55,10 +62,17 @@ impl Scenario {
     }
 }
 
+/// Streams, then short answers.
+async fn both(options: &Options, way: Way) -> Result<Vec<Figure>, Error> {
+    let mut figures = streams::run(options, way).await?;
+    figures.extend(short::run(options, way).await?);
+    Ok(figures)
+}
+
 /// The targets in the order of this round: none is always the first.
-fn turns<const N: usize>(mut targets: [Target; N], round: usize) -> [Target; N] {
-    targets.rotate_left(round % N);
-    targets
+fn turns(targets: &[Target], round: usize) -> Vec<Target> {
+    let (last, first) = targets.split_at(round % targets.len());
+    [first, last].concat()
 }
 
 /// Sends one stream through each target, so that what a process sets up once is set up.

@@ -1,9 +1,9 @@
 //! Many streams at the pace of tokens: the everyday load.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{turns, warm};
-use crate::client::{self, Leave};
 use crate::error::Error;
 use crate::figure::{Figure, Rounds, percentile};
 use crate::fleet::{Fleet, Target};
@@ -11,6 +11,7 @@ use crate::load::{self, Load};
 use crate::options::Options;
 use crate::sample;
 use crate::tokens::Tokens;
+use crate::way::{self, Road, SHARING, Way};
 
 const STREAMS: u32 = 1_000;
 const TOKENS: u32 = 60;
@@ -32,29 +33,31 @@ struct Measured {
     memory: Rounds,
 }
 
-pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
+pub(super) async fn run(options: &Options, way: Way) -> Result<Vec<Figure>, Error> {
     let fleet = Fleet::start(&options.binary, &ENGINE).await?;
     warm(&fleet, TOKENS, EVENT_BYTES).await?;
-    let mut before = [0.0; 3];
+    let mut before = [0.0; 4];
     for (before, target) in before.iter_mut().zip(Target::ALL) {
         *before = fleet.pid(target).map_or(Ok(0.0), sample::rss_kib)?;
     }
     let mut measured = Measured::default();
     for round in 0..if options.quick { 1 } else { 5 } {
-        for target in turns(Target::ALL, round) {
-            measured.round(&fleet, target, before[target as usize]).await?;
+        for target in turns(way.targets(), round) {
+            measured.round(&fleet, way, target, before[target as usize]).await?;
         }
     }
-    Ok(measured.figures())
+    Ok(measured.figures(way))
 }
 
 impl Measured {
-    async fn round(&mut self, fleet: &Fleet, target: Target, before_kib: f64) -> Result<(), Error> {
-        let (addr, pid) = (fleet.addr(target), fleet.pid(target));
+    async fn round(&mut self, fleet: &Fleet, way: Way, target: Target, before_kib: f64) -> Result<(), Error> {
+        let (addr, pid, way) = (fleet.door(way, target), fleet.pid(target), way.to(target));
+        let roads = shared(way, target, addr).await?;
         let cpu_before = pid.map(sample::cpu_us).transpose()?;
         let load = Load::start(target, STREAMS, SPACING, |number| {
             let ask = load::ask_stream(number, "x-sim-stamp: 1\r\n");
-            client::stream(addr, ask, Tokens::new(TOKENS, EVENT_BYTES), Leave::Never)
+            let road = roads.get((number / SHARING) as usize).and_then(Road::share);
+            way::stream(way, addr, road, ask, Tokens::new(TOKENS, EVENT_BYTES))
         });
         tokio::time::sleep(ALL_THERE).await;
         let memory = pid.map(sample::rss_kib).transpose()?;
@@ -74,17 +77,27 @@ impl Measured {
         Ok(())
     }
 
-    fn figures(&self) -> Vec<Figure> {
-        let figure = |rounds: &Rounds, name, unit| rounds.figure("streams", name, unit);
-        vec![
+    fn figures(&self, way: Way) -> Vec<Figure> {
+        let figure = |rounds: &Rounds, name, unit| rounds.figure(way.name("streams"), name, unit);
+        let mut figures = vec![
             figure(&self.event_p50, "latency per event, p50", "us"),
             figure(&self.event_p99, "latency per event, p99", "us"),
             figure(&self.event_p50.added(), "added latency per event, p50", "us"),
             figure(&self.event_p99.added(), "added latency per event, p99", "us"),
-            figure(&self.first_p50.added(), "added time to first event, p50", "us"),
-            figure(&self.first_p99.added(), "added time to first event, p99", "us"),
             figure(&self.cpu, "CPU per event", "us"),
             figure(&self.memory, "memory per stream", "KiB"),
-        ]
+        ];
+        // With a handshake, or without a connect, it is no figure of a proxy's.
+        if way == Way::Plain {
+            figures.push(figure(&self.first_p50.added(), "added time to first event, p50", "us"));
+            figures.push(figure(&self.first_p99.added(), "added time to first event, p99", "us"));
+        }
+        figures
     }
+}
+
+/// The connections that all streams share, of HTTP/2.
+async fn shared(way: Way, target: Target, addr: SocketAddr) -> Result<Vec<Road>, Error> {
+    let count = if way == Way::H2 { STREAMS.div_ceil(SHARING) } else { 0 };
+    Load::start(target, count, Duration::ZERO, |_| Road::open(way, addr)).finish().await
 }

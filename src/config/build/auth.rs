@@ -6,6 +6,7 @@ use http::HeaderName;
 
 use crate::config::environment::Environment;
 use crate::config::expand;
+use crate::config::file::text_of;
 use crate::config::place::{At, shown};
 use crate::config::raw::{self, Field};
 use crate::config::{Auth, Credential};
@@ -17,11 +18,19 @@ const OF_THE_BODY: [&str; 3] = ["accept-encoding", "content-encoding", "content-
 
 const FORMS: &str = "write { bearer_env: NAME }, { bearer_file: PATH }, { header: x-api-key, env: NAME } or { header: x-api-key, file: PATH }";
 
-/// What the cluster sends.
-pub(super) fn auth(raw: &raw::Cluster, at: &At<'_>, environment: &Environment) -> Auth {
+/// What the cluster sends. With keys the client's credential is a key of this gateway, and stays here.
+pub(super) fn auth(raw: &raw::Cluster, at: &At<'_>, has_keys: bool, environment: &Environment) -> Auth {
     match raw.auth.get() {
+        None if has_keys => Auth::None,
         None => Auth::Pass,
         Some(raw::Auth::Word(word)) => match word.as_str() {
+            "pass" if has_keys => {
+                at.problem(
+                    "would hand the clients' keys to the backends",
+                    "leave it out, which is none with keys, or name a credential of its own",
+                );
+                Auth::None
+            }
             "pass" => Auth::Pass,
             "none" => Auth::None,
             // It may be the secret itself, and is not repeated.
@@ -93,7 +102,8 @@ fn header(name: &str, at: &At<'_>) -> Option<HeaderName> {
     }
 }
 
-fn variable(name: &str, at: &At<'_>, environment: &Environment) -> Option<(String, String)> {
+/// The value of a variable, and what to call it.
+pub(super) fn variable(name: &str, at: &At<'_>, environment: &Environment) -> Option<(String, String)> {
     // Whoever writes the token itself here by mistake must not find it in the log.
     if !expand::is_name(name) {
         at.problem("no name of an environment variable", "write a name of letters, digits and \"_\"");
@@ -109,17 +119,17 @@ fn variable(name: &str, at: &At<'_>, environment: &Environment) -> Option<(Strin
     None
 }
 
-/// An editor ends the last line of a file: that line end is no part of the credential.
-fn file(path: &str, at: &At<'_>, environment: &Environment) -> Option<(String, String)> {
+/// The token of the admin listener, from its file.
+pub(super) fn token(path: &str, at: &At<'_>, environment: &Environment) -> Option<Secret> {
+    let (text, source) = file(path, at, environment)?;
+    let token = Secret::bearer(&text);
+    token.map_err(|bad| at.problem_as_is(format!("{source} holds no token: {bad}"), "")).ok()
+}
+
+/// The text of a file, and what to call it.
+pub(super) fn file(path: &str, at: &At<'_>, environment: &Environment) -> Option<(String, String)> {
     let source = format!("the file {}", shown(path));
-    let reason = match (environment.file)(Path::new(path)).map(String::from_utf8) {
-        Ok(Ok(text)) => {
-            let text = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
-            return Some((text.to_owned(), source));
-        }
-        Ok(Err(_)) => "is no text".to_owned(),
-        Err(reason) => reason,
-    };
-    at.problem(format!("{source} {reason}"), "");
-    None
+    let text = (environment.file)(Path::new(path)).and_then(text_of);
+    let text = text.map_err(|reason| at.problem(format!("{source} {reason}"), "")).ok()?;
+    Some((text, source))
 }

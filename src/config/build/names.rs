@@ -2,32 +2,32 @@
 
 use std::collections::HashMap;
 
+use crate::config::key::{NAME_BYTES_MAX, is_name};
 use crate::config::place::{At, shown};
 
-/// Longest name of a cluster, backend, model or route in bytes: they become metric labels.
-const NAME_BYTES_MAX: usize = 128;
 /// Longest path in bytes.
 const PATH_BYTES_MAX: usize = 1024;
 
-/// Names that were seen, to find the second of its kind.
-pub(super) struct Unique {
+/// Names that were seen, and where, to find the second of its kind. Where is only spelt out for a problem.
+pub(super) struct Unique<'t> {
     kind: &'static str,
-    seen: HashMap<String, String>,
+    seen: HashMap<String, At<'t>>,
 }
 
-impl Unique {
+impl<'t> Unique<'t> {
     pub(super) fn new(kind: &'static str) -> Self {
         Self { kind, seen: HashMap::new() }
     }
 
     /// Notes a name that an earlier one of this kind has.
-    pub(super) fn check(&mut self, name: &str, at: &At<'_>, fix: &'static str) {
+    pub(super) fn check(&mut self, name: &str, at: &At<'t>, fix: &'static str) {
         match self.seen.get(name) {
             Some(first) => {
+                let first = first.path();
                 at.problem(format!("{} is the name of a {} already: {first}", shown(name), self.kind), fix)
             }
             None => {
-                self.seen.insert(name.to_owned(), at.path());
+                self.seen.insert(name.to_owned(), at.clone());
             }
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn label(name: &str, at: &At<'_>) {
 
 /// A name of the user's own choice: a route's, a model's.
 pub(super) fn text(name: &str, at: &At<'_>) {
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+    if !is_name(name) {
         at.problem(
             format!("{} cannot be a name", shown(name)),
             "use 1 to 128 bytes without control characters",
@@ -83,6 +83,14 @@ pub(super) fn path(path: &str, at: &At<'_>) {
         _ => return,
     };
     at.problem(format!("{} can never match", shown(path)), fix);
+}
+
+/// A path to ask an engine for, behind its prefix; it may have a query.
+pub(super) fn request_path(path: &str, at: &At<'_>) {
+    let is_path = path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic() && b != b'#');
+    if !is_path || path.len() > PATH_BYTES_MAX {
+        at.problem(format!("{} is no path", shown(path)), "write 1 to 1024 bytes that begin with \"/\"");
+    }
 }
 
 /// An HTTP method in upper case.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::cluster::Resolved;
 use super::names::{self, Unique};
-use super::{headers, server, stream, value};
+use super::respond::fixed;
+use super::{guard, headers, server, stream, value};
 use crate::config::place::{At, shown};
 use crate::config::raw::{self, Field, List, OneOrMany};
-use crate::config::{Action, Fixed, HalfClose, Route, Server, Stream, Streaming, Timeouts};
+use crate::config::{Action, Fallback, HalfClose, Route, Server, Stream, Streaming, Timeouts};
+use crate::openai::Wanted;
 
 /// What a route inherits from and refers to.
 pub(super) struct Above<'a> {
@@ -19,7 +21,7 @@ pub(super) struct Above<'a> {
 }
 
 /// Every route in the order of the file.
-pub(super) fn routes(file: &raw::File, at: &At<'_>, above: &Above<'_>) -> Vec<Route> {
+pub(super) fn routes(file: &raw::File, at: &At<'_>, above: &Above<'_>, wanted: &mut Wanted) -> Vec<Route> {
     let what = "no routes: every request would be answered 404";
     let list = value::filled(&file.routes, at, what, "add one, with match and cluster");
     let indices: HashMap<&str, usize> =
@@ -30,7 +32,8 @@ pub(super) fn routes(file: &raw::File, at: &At<'_>, above: &Above<'_>) -> Vec<Ro
     let mut reach = Reach::default();
     for (i, raw) in list.iter().enumerate() {
         let (Some(raw), at) = (raw.get(), at.index(i)) else { continue };
-        let route = route(raw, &at, above, &indices);
+        let guard = guard::guard(raw, &at, wanted);
+        let route = Route { guard, ..route(raw, &at, above, &indices) };
         let is_unnamed = raw.name.is_absent();
         let at_name = if is_unnamed { at.clone() } else { at.key("name") };
         names::text(&route.name, &at_name);
@@ -60,11 +63,14 @@ fn route(raw: &raw::Route, at: &At<'_>, above: &Above<'_>, indices: &HashMap<&st
         names::glob(pattern, &at_match.key("model"));
     }
     let action = action(raw, at, indices);
-    let timeouts = match action {
-        Action::Proxy(cluster) => {
-            above.clusters.get(cluster).map_or(above.timeouts, |resolved| &resolved.timeouts)
-        }
-        Action::Respond(_) => above.timeouts,
+    let first = match action {
+        Action::Proxy(cluster) => Some(cluster),
+        Action::Respond(_) => None,
+    };
+    let timeouts = |cluster: Option<usize>| {
+        let cluster = cluster.and_then(|cluster| above.clusters.get(cluster));
+        let above = cluster.map_or(above.timeouts, |resolved| &resolved.timeouts);
+        stream::timeouts(raw.timeouts.get(), &at.key("timeouts"), above)
     };
     let stream = stream::stream(raw.stream.get(), &at.key("stream"), above.stream);
     if above.stream.half_close == HalfClose::Abort || above.stream.heartbeat.is_some() {
@@ -74,6 +80,10 @@ fn route(raw: &raw::Route, at: &At<'_>, above: &Above<'_>, indices: &HashMap<&st
         name: Arc::from(raw.name.get().or_else(|| paths.first()).map_or("unnamed", String::as_str)),
         paths,
         model: matches.model.get().cloned(),
+        fallback: fallback(raw, at, indices)
+            .into_iter()
+            .map(|cluster| Fallback { cluster, timeouts: timeouts(Some(cluster)) })
+            .collect(),
         methods: texts(&matches.methods, &at_match.key("methods"), names::method),
         headers: headers::patterns(&matches.headers, &at_match.key("headers")),
         action,
@@ -86,7 +96,8 @@ fn route(raw: &raw::Route, at: &At<'_>, above: &Above<'_>, indices: &HashMap<&st
         include_usage: raw.include_usage.get().copied().unwrap_or(true),
         body_bytes: body_bytes(raw, &at.key("body_bytes"), above),
         stream,
-        timeouts: stream::timeouts(raw.timeouts.get(), &at.key("timeouts"), timeouts),
+        timeouts: timeouts(first),
+        guard: None,
     }
 }
 
@@ -168,6 +179,29 @@ fn action(raw: &raw::Route, at: &At<'_>, indices: &HashMap<&str, usize>) -> Acti
     Action::Respond(fixed(&raw::Respond::default(), at))
 }
 
+/// The clusters behind the first one, each named once.
+fn fallback(raw: &raw::Route, at: &At<'_>, indices: &HashMap<&str, usize>) -> Vec<usize> {
+    let Some(list) = raw.fallback.get() else { return Vec::new() };
+    let at = at.key("fallback");
+    if raw.respond.get().is_some() && !list.is_empty() {
+        at.problem("a fixed answer needs no fallback", "leave it out");
+    }
+    let mut seen: Vec<&str> = raw.cluster.get().map(String::as_str).into_iter().collect();
+    let mut found = Vec::new();
+    for (i, name) in list.iter().enumerate().filter_map(|(i, name)| Some((i, name.get()?))) {
+        let at = at.index(i);
+        match indices.get(name.as_str()) {
+            None => at.problem(format!("no cluster has the name {}", shown(name)), known(indices)),
+            Some(_) if seen.contains(&name.as_str()) => {
+                at.problem(format!("{} stands before already", shown(name)), "name each cluster once")
+            }
+            Some(&index) => found.push(index),
+        }
+        seen.push(name);
+    }
+    found
+}
+
 fn known(indices: &HashMap<&str, usize>) -> String {
     let mut names: Vec<&str> = indices.keys().copied().collect();
     names.sort_unstable();
@@ -178,26 +212,9 @@ fn known(indices: &HashMap<&str, usize>) -> String {
     }
 }
 
-fn fixed(raw: &raw::Respond, at: &At<'_>) -> Fixed {
-    let content_type = raw.content_type.get().cloned().unwrap_or_else(|| "text/plain".into());
-    if content_type.is_empty() || !content_type.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
-        at.key("content_type")
-            .problem(format!("{} is no content type", shown(&content_type)), "as in text/plain");
-    }
-    let status = raw.status.get().map_or(200, |status| status.0);
-    let status = value::within(status, &at.key("status"), 200..=599);
-    Fixed { status: u16::try_from(status).unwrap_or(200), content_type, body: raw.body.or_empty() }
-}
-
 /// Warns of clusters that no route leads to.
 pub(super) fn warn_unused(routes: &[Route], clusters: &[Resolved], at: &At<'_>) {
-    let used: HashSet<usize> = routes
-        .iter()
-        .filter_map(|route| match route.action {
-            Action::Proxy(cluster) => Some(cluster),
-            Action::Respond(_) => None,
-        })
-        .collect();
+    let used: HashSet<usize> = routes.iter().flat_map(Route::clusters).map(|(cluster, _)| cluster).collect();
     for (i, at) in at.children().iter().enumerate().take(clusters.len()) {
         if !used.contains(&i) {
             at.warning("no route leads here", "name it in a route, or drop it");
@@ -208,7 +225,7 @@ pub(super) fn warn_unused(routes: &[Route], clusters: &[Resolved], at: &At<'_>) 
 /// Warns of backends whose path is one that clients send already: `/v1` would come twice.
 pub(super) fn warn_doubled(routes: &[Route], clusters: &[Resolved], at: &At<'_>) {
     for (i, (resolved, at)) in clusters.iter().zip(at.children()).enumerate() {
-        let leads_here = |route: &&Route| matches!(route.action, Action::Proxy(cluster) if cluster == i);
+        let leads_here = |route: &&Route| route.clusters().any(|(cluster, _)| cluster == i);
         let mut paths = routes.iter().filter(leads_here).flat_map(|route| &route.paths);
         let Some(path) = paths.find(|path| path.starts_with(&format!("{VERSION}/"))) else { continue };
         let backends = resolved.cluster.backends.iter().enumerate();

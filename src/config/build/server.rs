@@ -3,13 +3,12 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use super::value;
+use super::{auth, trusted, value};
 use crate::config::environment::Environment;
 use crate::config::place::At;
 use crate::config::raw;
 use crate::config::units::{Count, OrAuto, OrNever};
-use crate::config::{AccessTarget, Log, LogFormat, RequestLimits, Server, Shutdown};
-use crate::sim;
+use crate::config::{Address, Admin, AdminListen, Listen, RequestLimits, Server, Shutdown, Transport};
 
 /// Most worker threads: more than any machine has use for.
 const THREADS_MAX: u64 = 1024;
@@ -26,13 +25,18 @@ pub(super) fn server(raw: &raw::Server, at: &At<'_>, environment: &Environment) 
     let (request, pool) = (raw::Request::default(), raw::Pool::default());
     let pool = raw.pool.get().unwrap_or(&pool);
     let max_idle = pool.max_idle.get().map_or(1024, |count| count.0);
+    let memory_bytes = memory_bytes(raw, &at.key("memory"), environment);
     Server {
         listen: super::listen::listen(raw, &at.key("listen")),
-        admin: admin(raw, &at.key("admin").key("listen")),
+        admin: admin(raw, &at.key("admin"), environment),
         threads: threads(raw, &at.key("threads"), environment),
+        memory_bytes,
         connections_max: connections_max(raw, &at.key("connections").key("max")),
-        request: limits(raw.request.get().unwrap_or(&request), &at.key("request"), environment),
+        connections_per_ip: connections_per_ip(raw, &at.key("connections").key("per_ip")),
+        trusted_proxies: trusted::proxies(&raw.trusted_proxies, &at.key("trusted_proxies")),
+        request: limits(raw.request.get().unwrap_or(&request), &at.key("request"), memory_bytes),
         shutdown: shutdown(raw),
+        upgrade_socket: super::listen::upgrade_socket(&raw.upgrade_socket, &at.key("upgrade_socket")),
         pool_max_idle: whole(value::within(max_idle, &at.key("pool").key("max_idle"), 1..=IDLE_MAX)),
     }
 }
@@ -47,21 +51,43 @@ fn connections_max(raw: &raw::Server, at: &At<'_>) -> Option<usize> {
     Some(whole(value::within(max, at, 1..=CONNECTIONS_MAX)))
 }
 
+fn connections_per_ip(raw: &raw::Server, at: &At<'_>) -> Option<usize> {
+    match raw.connections.get().and_then(|connections| connections.per_ip.get()) {
+        None | Some(OrNever::Never) => None,
+        Some(OrNever::Set(count)) => Some(whole(value::within(count.0, at, 1..=CONNECTIONS_MAX))),
+    }
+}
+
 fn whole(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-fn admin(raw: &raw::Server, at: &At<'_>) -> SocketAddr {
-    let default = SocketAddr::from((Ipv4Addr::LOCALHOST, 9090));
-    let Some(text) = raw.admin.get().and_then(|admin| admin.listen.get()) else { return default };
-    let address = value::address(text, at).unwrap_or(default);
-    if !address.ip().is_loopback() {
+fn admin(raw: &raw::Server, at: &At<'_>, environment: &Environment) -> Admin {
+    let empty = raw::Admin::default();
+    let raw = raw.admin.get().unwrap_or(&empty);
+    let file = raw.token_file.get();
+    let at_file = at.key("token_file");
+    let token = file.and_then(|path| auth::token(path, &at_file, environment));
+    let listen = raw.listen.get().map(|text| admin_listen(text, file.is_some(), &at.key("listen")));
+    let default = AdminListen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 9090)));
+    Admin { listen: listen.flatten().unwrap_or(default), token_file: file.map(Into::into), token }
+}
+
+fn admin_listen(text: &str, has_token: bool, at: &At<'_>) -> Option<AdminListen> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        if !path.starts_with('/') {
+            at.problem("a unix socket has a path from the root", "write unix:/run/streamgate/admin.sock");
+        }
+        return Some(AdminListen::Unix(path.into()));
+    }
+    let address = value::address(text, at)?;
+    if !address.ip().is_loopback() && !has_token {
         at.problem(
             format!("{address} is not a loopback address: whoever reaches it could drain backends"),
-            format!("write 127.0.0.1:{}; a token for other addresses is not available yet", address.port()),
+            format!("write 127.0.0.1:{}, or name a file with a token in token_file", address.port()),
         );
     }
-    address
+    Some(AdminListen::Tcp(address))
 }
 
 fn threads(raw: &raw::Server, at: &At<'_>, environment: &Environment) -> usize {
@@ -71,16 +97,30 @@ fn threads(raw: &raw::Server, at: &At<'_>, environment: &Environment) -> usize {
     }
 }
 
+/// Least memory that can be set: what the process itself has, and a few clients.
+const MEMORY_MIN: u64 = 64 * MIB;
+
+fn memory_bytes(raw: &raw::Server, at: &At<'_>, environment: &Environment) -> u64 {
+    match raw.memory.get() {
+        None | Some(OrAuto::Auto) => environment.memory_bytes,
+        Some(OrAuto::Set(size)) if size.0 < MEMORY_MIN => {
+            at.problem(format!("{size} is less than the gateway needs for itself"), "write 64MiB or more");
+            MEMORY_MIN
+        }
+        Some(OrAuto::Set(size)) => size.0,
+    }
+}
+
 /// Largest head that can be allowed: Pingora refuses more (1 MiB).
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
 /// Most header lines that can be allowed: Pingora refuses more.
 const HEADER_COUNT_MAX: u64 = 256;
 
-fn limits(raw: &raw::Request, at: &At<'_>, environment: &Environment) -> RequestLimits {
+fn limits(raw: &raw::Request, at: &At<'_>, memory_bytes: u64) -> RequestLimits {
     let body_bytes = value::size(&raw.body_bytes, &at.key("body_bytes"), 32 * MIB, 1..=BODY_BYTES_MAX);
     let buffered_bytes = match raw.buffered_bytes.get() {
-        None | Some(OrAuto::Auto) => environment.memory_bytes / 4,
+        None | Some(OrAuto::Auto) => memory_bytes / 4,
         Some(OrAuto::Set(size)) => {
             if size.0 < body_bytes {
                 at.key("buffered_bytes").problem(
@@ -121,85 +161,45 @@ fn shutdown(raw: &raw::Server) -> Shutdown {
     }
 }
 
-/// Where log lines go.
-pub(super) fn log(raw: Option<&raw::Log>, at: &At<'_>) -> Log {
-    let empty = raw::Log::default();
-    let raw = raw.unwrap_or(&empty);
-    let level = match raw.level.get() {
-        None | Some(raw::Level::Info) => log::LevelFilter::Info,
-        Some(raw::Level::Off) => log::LevelFilter::Off,
-        Some(raw::Level::Error) => log::LevelFilter::Error,
-        Some(raw::Level::Warn) => log::LevelFilter::Warn,
-        Some(raw::Level::Debug) => log::LevelFilter::Debug,
-        Some(raw::Level::Trace) => log::LevelFilter::Trace,
-    };
-    let format = match raw.format.get() {
-        None | Some(raw::Format::Text) => LogFormat::Text,
-        Some(raw::Format::Json) => LogFormat::Json,
-    };
-    let access = match raw.access.get().map(String::as_str) {
-        None | Some("stdout") => AccessTarget::Stdout,
-        Some("stderr") => AccessTarget::Stderr,
-        Some("none") => AccessTarget::None,
-        Some(path) => {
-            // Without a slash it is more likely a misspelt word than a file in the working directory.
-            if !path.contains('/') {
-                at.key("access").problem(
-                    format!("{} is not known here", crate::config::place::shown(path)),
-                    "write stdout, stderr, none, or a path with a \"/\" in it, as in ./access.log",
-                );
-            }
-            AccessTarget::File(path.into())
-        }
-    };
-    Log { level, format, access }
-}
-
-/// Notes addresses that two listeners want.
-pub(super) fn addresses(server: &Server, sims: &[sim::Settings], root: &At<'_>) {
-    let (part, engines) = (root.key("server"), root.key("sim"));
-    let clients = part.key("listen");
-    let mut all: Vec<(SocketAddr, At<'_>)> = server
-        .listen
-        .iter()
-        .enumerate()
-        .map(|(i, listen)| (listen.address, clients.index(i).key("address")))
-        .collect();
-    all.push((server.admin, part.key("admin").key("listen")));
-    all.extend(sims.iter().enumerate().map(|(i, sim)| (sim.listen, engines.index(i).key("listen"))));
-    let mut taken: std::collections::HashMap<u16, Vec<(SocketAddr, String)>> =
-        std::collections::HashMap::new();
-    for (address, at) in all {
-        let same_port = taken.entry(address.port()).or_default();
-        if address.port() != 0
-            && let Some((_, first)) = same_port.iter().find(|(other, _)| collide(address, *other))
-        {
-            at.problem(format!("{address} is taken already: {first}"), "choose another port");
-        }
-        same_port.push((address, at.path()));
-    }
-}
-
-/// Whether two listeners on one port would get in each other's way: the unspecified address stands
-/// for all of its family, and Linux's `[::]` for those of IPv4 too.
-fn collide(a: SocketAddr, b: SocketAddr) -> bool {
-    let covers = |wide: SocketAddr, narrow: SocketAddr| {
-        wide.ip().is_unspecified() && (wide.is_ipv6() || narrow.is_ipv4())
-    };
-    a.ip() == b.ip() || covers(a, b) || covers(b, a)
-}
-
 /// Warns of an open gateway: no keys, and others than this machine reach it.
 pub(super) fn warn_open(server: &Server, root: &At<'_>) {
-    if let Some((i, open)) =
-        server.listen.iter().enumerate().find(|(_, listen)| !listen.address.ip().is_loopback())
-    {
-        let at = root.key("server").key("listen").index(i).key("address");
-        let is_given = at.node().is_some_and(|node| node.given().is_some());
-        let open = if is_given { at.path() } else { open.address.to_string() };
+    if let Some((_, open)) = reachable(server, root, |_| true) {
         root.key("keys").warning(
             format!("no keys: everyone who reaches {open} may use the engines"),
             "listen on a loopback address, or let only trusted networks reach it",
         );
     }
+}
+
+/// Warns of keys that anybody on the way can read: over plain HTTP, from other machines, with no proxy in front that
+/// is known to have TLS for us. What is only sent to https has been sent with its key by then, yet only once.
+pub(super) fn warn_readable(server: &Server, root: &At<'_>) {
+    if !server.trusted_proxies.networks.is_empty() {
+        return;
+    }
+    let is_plain =
+        |listen: &Listen| !matches!(listen.transport, Transport::Tls(_)) && listen.redirect_https.is_none();
+    if let Some((at, open)) = reachable(server, root, is_plain) {
+        at.warning(
+            format!("keys can be read on their way: {open} is plain HTTP"),
+            "give the listener tls, or put a proxy that has TLS in front and name it in server.trusted_proxies",
+        );
+    }
+}
+
+/// The first listener of a kind that other machines reach: its address in the file, and how it may be called.
+fn reachable<'t>(
+    server: &Server,
+    root: &At<'t>,
+    is_kind: impl Fn(&Listen) -> bool,
+) -> Option<(At<'t>, String)> {
+    let open = |listen: &Listen| match listen.address {
+        Address::Tcp(address) if !address.ip().is_loopback() && is_kind(listen) => Some(address),
+        Address::Tcp(_) | Address::Unix { .. } => None,
+    };
+    let (i, address) = server.listen.iter().enumerate().find_map(|(i, listen)| Some((i, open(listen)?)))?;
+    let at = root.key("server").key("listen").index(i).key("address");
+    let is_given = at.node().is_some_and(|node| node.given().is_some());
+    let called = if is_given { at.path() } else { address.to_string() };
+    Some((at, called))
 }

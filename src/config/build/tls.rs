@@ -4,8 +4,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 
-use openssl::x509::X509;
-
 use super::url;
 use crate::config::environment::Environment;
 use crate::config::place::{At, shown};
@@ -56,14 +54,15 @@ pub(super) fn warn(toward: &Toward, raw: &raw::Cluster, has_https: bool, at: &At
 impl Toward {
     /// For a backend with this host.
     pub(super) fn backend(&self, host: &str) -> Arc<Tls> {
-        let name = match (&self.sni, host.parse()) {
-            (Some(name), _) => ServerName::Dns(absolute(name)),
-            (None, Ok(ip)) => ServerName::Ip(ip),
-            (None, Err(_)) => ServerName::Dns(absolute(host)),
-        };
+        let name = self.sni.as_ref().map_or_else(|| server_name(host), |sni| ServerName::Dns(absolute(sni)));
         let trust_key = key(&self.trust);
         Arc::new(Tls { key: key(&(trust_key, &name)), trust_key, trust: self.trust.clone(), name })
     }
+}
+
+/// Who a server must be that is reached at this host.
+pub(super) fn server_name(host: &str) -> ServerName {
+    host.parse().map_or_else(|_| ServerName::Dns(absolute(host)), ServerName::Ip)
 }
 
 /// A certificate names a host without the dot that ends an absolute name.
@@ -93,19 +92,8 @@ fn is_name(name: &str, at: &At<'_>) -> bool {
 }
 
 /// `None` has been told.
-fn authorities(path: &str, at: &At<'_>, environment: &Environment) -> Option<Authorities> {
-    let source = format!("the file {}", shown(path));
-    let reason = match (environment.file)(Path::new(path)) {
-        Err(reason) => reason,
-        Ok(pem) => match X509::stack_from_pem(&pem) {
-            Ok(list) if list.is_empty() => "holds no certificate in PEM form".to_owned(),
-            Ok(list) => match list.iter().map(|one| one.to_der()).collect() {
-                Ok(der) => return Some(Authorities { list, der }),
-                Err(_) => "holds a certificate that cannot be written out".to_owned(),
-            },
-            Err(_) => "holds something that is no certificate in PEM form".to_owned(),
-        },
-    };
-    at.problem(format!("{source} {reason}"), "");
-    None
+pub(super) fn authorities(path: &str, at: &At<'_>, environment: &Environment) -> Option<Authorities> {
+    let read = (environment.file)(Path::new(path));
+    let read = read.and_then(|pem| Authorities::from_pem(&pem).map_err(str::to_owned));
+    read.map_err(|reason| at.problem(format!("the file {} {reason}", shown(path)), "")).ok()
 }

@@ -57,6 +57,16 @@ pub(super) fn parse(url: &str) -> Result<Target, BadUrl> {
     Ok(Target { https, authority: authority.to_owned(), host, port, prefix: prefix(path)? })
 }
 
+/// Takes `HOST:PORT` apart.
+pub(super) fn authority(text: &str) -> Result<(String, u16), BadUrl> {
+    let fix = "write HOST:PORT, as in vllm.llm.svc:8000";
+    if text.len() > URL_BYTES_MAX || !text.bytes().all(|b| b.is_ascii_graphic()) || text.contains('/') {
+        return Err(bad("not a host and a port", fix));
+    }
+    let (host, port) = host_and_port(text)?;
+    Ok((host, port.ok_or_else(|| bad("the port is missing", fix))?))
+}
+
 fn after_scheme(url: &str) -> Result<(bool, &str), BadUrl> {
     match url.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => Ok((false, rest)),

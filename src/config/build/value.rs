@@ -101,10 +101,6 @@ pub(super) fn address(text: &str, at: &At<'_>) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
     }
-    if text.starts_with("unix:") {
-        at.problem("unix sockets are not available yet", "write HOST:PORT");
-        return None;
-    }
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     let fix = match (host, port.parse::<u16>()) {
         ("" | "*", Ok(port)) => {

@@ -21,7 +21,7 @@ pub struct Cluster {
     pub backends: List<Backend>,
     /// Find backends by DNS, instead of or beside the list.
     pub discover: Field<Discover>,
-    /// How a backend is chosen. Default round_robin.
+    /// How a backend is chosen. Default least_load.
     pub balance: Field<Balance>,
     /// Keep together what shares a cache.
     pub affinity: Field<Affinity>,
@@ -46,7 +46,7 @@ pub struct Cluster {
     pub tls: Field<ClusterTls>,
     /// How long an idle connection is kept; stay below the engine's own keep-alive. Default 4s.
     pub keepalive: Field<Duration>,
-    /// A salt for the engine's prefix cache. Default none.
+    /// A salt for vLLM's prefix cache, so that keys share no cached prompts. Default none.
     pub cache_salt: Field<CacheSalt>,
     /// Time budgets of this cluster.
     pub timeouts: Field<Timeouts>,
@@ -98,13 +98,13 @@ pub struct Discover {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Balance {
-    /// One after the other.
+    /// In turns, by weight.
     RoundRobin,
-    /// By chance.
+    /// By chance, by weight.
     Random,
     /// The less loaded of two drawn by chance.
     LeastLoad,
-    /// The same for the same key.
+    /// The same for the same session, else for the same beginning of the prompt.
     ConsistentHash,
 }
 

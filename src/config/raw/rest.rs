@@ -44,9 +44,9 @@ pub enum Missing {
 pub struct Key {
     /// Name in logs.
     pub name: Field<String>,
-    /// SHA-256 of the whole key in hex, quoted.
+    /// SHA-256 of the whole key in hex, quoted; `streamgate key new` makes one.
     pub sha256: Field<String>,
-    /// Models it may use; "*" matches any run of characters.
+    /// Models it may use, by the client's name; "*" matches any run of characters. Default: every model.
     pub models: List<String>,
     /// Its limits.
     pub limits: Field<KeyLimits>,
@@ -72,8 +72,16 @@ pub struct KeyLimits {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Where counts are kept: memory, or redis://HOST:PORT. Default memory.
+    /// Where counts are kept: memory, redis://HOST:PORT, or rediss://HOST:PORT with TLS; a user and a database may stand in it.
+    /// Default memory.
     pub store: Field<String>,
+    /// Environment variable that holds the password of the store.
+    pub store_password_env: Field<String>,
+    /// File that holds the password of the store. It is read anew for each connection.
+    pub store_password_file: Field<String>,
+    /// File of authorities in PEM form that may vouch for a store with TLS. It is read anew for each connection.
+    /// Default: those that the system trusts.
+    pub store_ca: Field<String>,
     /// For each client address.
     pub per_ip: Field<PerIp>,
 }

@@ -63,6 +63,8 @@ pub struct Respond {
     pub content_type: Field<String>,
     /// The body. Default empty.
     pub body: Field<String>,
+    /// Whether it is for clients with an API key only. Default false: everybody gets it.
+    pub needs_key: Field<bool>,
 }
 
 /// Whether a request must ask for a stream.

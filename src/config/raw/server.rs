@@ -16,11 +16,14 @@ pub struct Server {
     pub admin: Field<Admin>,
     /// Worker threads. Default auto: the cores this process may use.
     pub threads: Field<OrAuto<Count>>,
+    /// Memory this process may have; near it, clients are served less. Default auto: what its control group or the
+    /// machine has.
+    pub memory: Field<OrAuto<Size>>,
     /// How many client connections are kept.
     pub connections: Field<Connections>,
     /// What a client may send, and how fast.
     pub request: Field<Request>,
-    /// Networks (CIDR) whose X-Forwarded-For or PROXY header is believed.
+    /// Networks (CIDR) and addresses whose X-Forwarded-For or PROXY header is believed; "unix:" for unix sockets.
     pub trusted_proxies: List<String>,
     /// How SIGTERM ends the process.
     pub shutdown: Field<Shutdown>,
@@ -38,11 +41,11 @@ pub struct Listen {
     pub address: Field<String>,
     /// HTTP/2 without TLS, for clients that begin with its preface; the others get HTTP/1.1. Default false.
     pub h2c: Field<bool>,
-    /// Mode of a unix socket, quoted: "0660".
+    /// Mode of a unix socket, quoted. Default "0660".
     pub mode: Field<String>,
     /// TLS 1.2 and later, HTTP/2 by ALPN.
     pub tls: Field<ListenTls>,
-    /// Expect a PROXY header.
+    /// Connections begin with a PROXY header of a trusted proxy. Default false.
     pub proxy_protocol: Field<bool>,
     /// Answer every request with a redirect to this https port.
     pub redirect_https: Field<Count>,
@@ -54,7 +57,7 @@ pub struct Listen {
 pub struct ListenTls {
     /// Certificates, chosen by server name; the first is for all other names.
     pub certificates: List<Certificate>,
-    /// Authorities of client certificates, a PEM file.
+    /// Authorities of client certificates, a PEM file; no client is served without one then.
     pub client_ca: Field<String>,
 }
 
@@ -84,7 +87,7 @@ pub struct Admin {
 pub struct Connections {
     /// In all. Default 20000.
     pub max: Field<OrNever<Count>>,
-    /// From one address. Default never.
+    /// From one address, or one /64 of IPv6. Default never.
     pub per_ip: Field<OrNever<Count>>,
 }
 

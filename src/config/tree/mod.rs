@@ -12,13 +12,15 @@ use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use super::error::Problem;
 use told::told;
 
-/// Largest configuration file in bytes.
-pub(super) const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Largest configuration file in bytes: twice 100,000 keys, each with models of its own.
+pub(super) const FILE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Deepest nesting of maps and lists. The schema needs eight; the parser recurses, and more would take
 /// more stack than a worker thread has.
 const DEPTH_MAX: usize = 24;
-/// Maps, lists and scalars of one file, aliases expanded.
-const NODES_MAX: usize = 50_000;
+/// Maps, lists and scalars of one file, aliases expanded: 100,000 keys, each with models of its own.
+const NODES_MAX: usize = 1_000_000;
+/// Of these, what aliases may multiply.
+const REPLAYED_MAX: usize = 50_000;
 /// Aliases (`*name`) of one file.
 const ALIASES_MAX: usize = 1000;
 
@@ -126,7 +128,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<&str, Problem> {
 }
 
 fn too_large() -> Problem {
-    Problem::of_file(None, None, "the file is larger than 4 MiB", "share the fleet among gateways")
+    Problem::of_file(None, None, "the file is larger than 32 MiB", "share the fleet among gateways")
 }
 
 /// Reads `text`; a syntax error is a problem of its own, and the only one told.
@@ -196,7 +198,7 @@ fn options() -> serde_saphyr::Options {
             max_anchors: ALIASES_MAX,
         },
         alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: NODES_MAX,
+            max_total_replayed_events: REPLAYED_MAX,
             max_replay_stack_depth: 8,
         },
         duplicate_keys: DuplicateKeyPolicy::PassThrough,

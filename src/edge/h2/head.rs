@@ -8,11 +8,13 @@
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 
-use super::super::head::{Limits, bad, is_host, number};
+use super::super::chunks::is_token;
+use super::super::head::{Limits, bad, is_disguised, number};
 use super::super::refuse;
+use super::super::target::{is_host, is_path};
 use crate::rejection::Rejection;
 
 /// Checks a head and gives it back in its plain form.
@@ -29,9 +31,14 @@ pub(super) fn check(
         return Err(Rejection::MethodNotAllowed { allow: "GET, HEAD, OPTIONS, POST".into() });
     }
     bounds(&target, request.headers(), limits)?;
-    if !target.bytes().all(|byte| byte.is_ascii_graphic()) || !(target.starts_with('/') || target == "*") {
+    if !is_path(&target) {
         return Err(bad("the path is not a path"));
     }
+    // Absent where there is no authority: then the h2 crate keeps none.
+    if request.uri().scheme_str().is_some_and(|scheme| !["http", "https"].contains(&scheme)) {
+        return Err(bad("the scheme is not http or https"));
+    }
+    names(request.headers())?;
     if lengths(request.headers()).is_none() {
         return Err(bad("content-length must stand once and be a number"));
     }
@@ -48,6 +55,20 @@ fn bounds(target: &str, headers: &HeaderMap, limits: &Limits) -> Result<(), Reje
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if headers.len() > limits.header_count || target.len() + bytes > limits.header_bytes {
         return Err(Rejection::HeadTooLarge);
+    }
+    Ok(())
+}
+
+/// Names that the `http` crate takes and HTTP/1.1 does not (RFC 9110, 5.6.2), and those that would be taken for
+/// framing.
+fn names(headers: &HeaderMap) -> Result<(), Rejection> {
+    for name in headers.keys().map(HeaderName::as_str) {
+        if !name.bytes().all(is_token) {
+            return Err(bad("a header has a name that is none"));
+        }
+        if is_disguised(name) {
+            return Err(bad("content-length and transfer-encoding are written with a hyphen"));
+        }
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ mod stream;
 mod tally;
 mod write;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,8 +32,9 @@ use pingora::server::ShutdownWatch;
 use super::client::Client;
 use super::head::Limits;
 use super::reader::LAST_CALL;
-use super::serve::{Edge, client_of};
-use tally::Tally;
+use super::serve::Edge;
+use crate::memory::Level;
+use tally::{Abuse, Tally};
 
 /// Streams of one connection at a time. As many as nginx allows; beyond it a client opens another
 /// connection, and what one connection can hold stays bounded.
@@ -52,6 +54,10 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// Size asked for the socket's send buffer. All streams share it: one that is blocked in the kernel would
 /// stand before its siblings, so it is small, yet several round trips of tokens.
 const SOCKET_BUFFER: usize = 256 * 1024;
+
+/// Streams of a connection that the framing may have to reset for what the client sends on them. It is as good
+/// as a reset by the client ("MadeYouReset", CVE-2025-8671); the crate's own bound is 1,024.
+const LOCAL_RESETS_MAX: usize = 100;
 
 /// What a header line counts beside its name and value (RFC 9113, 6.5.2).
 const LINE_OVERHEAD: usize = 32;
@@ -88,17 +94,26 @@ pub(super) async fn serve<A>(
             socket_digest: stream.get_socket_digest(),
         }),
     };
-    let ip = client_of(&*stream);
-    let opening = tokio::time::timeout(edge.header_timeout, builder(&edge.limits).handshake(stream));
-    let Ok(Ok(mut connection)) = opening.await else { return };
-    let tally = Arc::new(Tally::default());
+    let ip = client.entry().peer.address();
+    let opening = edge.memory.within(edge.header_timeout, builder(&edge.limits).handshake(stream));
+    let mut connection = match opening.await {
+        Some(Ok(connection)) => connection,
+        Some(Err(error)) => return edge.goaway(&error, ip),
+        None => return,
+    };
+    let tally = Arc::new(Tally::of(edge.trusted.trusts(client.entry().peer)));
     let mut patience = edge.header_timeout;
     let mut leaving = *shutdown.borrow();
     if leaving {
         connection.graceful_shutdown();
     }
     loop {
-        let quiet = if leaving { LAST_CALL } else { patience };
+        let level = edge.memory.level();
+        let quiet = match level {
+            _ if leaving => LAST_CALL,
+            Level::Refuse | Level::Cut => Duration::ZERO,
+            Level::Calm | Level::Short => edge.memory.shortened(patience),
+        };
         let accepted = tokio::select! {
             biased;
             changed = shutdown.changed(), if !leaving => {
@@ -109,11 +124,17 @@ pub(super) async fn serve<A>(
                 continue;
             }
             accepted = connection.accept() => accepted,
+            _ = edge.memory.above(level) => continue,
             () = tally.quiet_for(quiet) => return close(connection, Reason::NO_ERROR).await,
         };
-        let Some(Ok((request, respond))) = accepted else { return };
+        let (request, respond) = match accepted {
+            Some(Ok(asked)) => asked,
+            Some(Err(error)) => return edge.goaway(&error, ip),
+            None => return,
+        };
         patience = edge.keepalive;
-        if tally.is_abusive() {
+        if let Some(abuse) = tally.abuse(Instant::now()) {
+            edge.calm(abuse, ip);
             return close(connection, Reason::ENHANCE_YOUR_CALM).await;
         }
         match head::check(request, &edge.limits) {
@@ -135,6 +156,7 @@ fn builder(limits: &Limits) -> Builder {
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
         .max_send_buffer_size(SEND_BUFFER)
+        .max_local_error_reset_streams(Some(LOCAL_RESETS_MAX))
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
     builder
@@ -159,6 +181,42 @@ fn start<A>(
         drop(app.process_new_http(ServerSession::new_custom(Box::new(session)), &shutdown).await);
         drop(open);
     });
+}
+
+impl Edge {
+    /// Counts and tells a connection that the framing has ended for what the client sent.
+    fn goaway(&self, error: &h2::Error, ip: Option<IpAddr>) {
+        // An end that the client itself has announced, or that of the socket, is none of ours.
+        if let Some(reason) = error.reason().filter(|_| !error.is_remote()) {
+            self.tell_goaway(reason, &error.to_string(), ip);
+        }
+    }
+
+    /// The same for one that asks for too much of what it does not want.
+    fn calm(&self, abuse: Abuse, ip: Option<IpAddr>) {
+        self.tell_goaway(Reason::ENHANCE_YOUR_CALM, abuse.told(), ip);
+    }
+
+    fn tell_goaway(&self, reason: Reason, why: &str, ip: Option<IpAddr>) {
+        self.witness.goaway(label(reason));
+        if let Some(count) = self.goaways.note(Instant::now()) {
+            let from = ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
+            log::warn!("{count} HTTP/2 connections closed with GOAWAY; the last, from {from}: {why}");
+        }
+    }
+}
+
+/// The label in the metrics: the codes of RFC 9113, 7, that a client can cause.
+fn label(reason: Reason) -> &'static str {
+    match reason {
+        Reason::PROTOCOL_ERROR => "protocol_error",
+        Reason::FLOW_CONTROL_ERROR => "flow_control_error",
+        Reason::STREAM_CLOSED => "stream_closed",
+        Reason::FRAME_SIZE_ERROR => "frame_size_error",
+        Reason::COMPRESSION_ERROR => "compression_error",
+        Reason::ENHANCE_YOUR_CALM => "enhance_your_calm",
+        _ => "other",
+    }
 }
 
 /// Says goodbye, as far as the client listens.

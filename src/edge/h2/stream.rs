@@ -134,6 +134,7 @@ impl Session {
             Err(error) => return Err(self.lost(ErrorType::WriteError, &error)),
         }
         self.written = Some(head);
+        self.client.mark_answered();
         Ok(())
     }
 }

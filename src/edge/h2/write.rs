@@ -115,15 +115,20 @@ impl Session {
     /// Ready when the marker is out. What the client takes of the bytes before it cannot be seen from here,
     /// so they have `write_stall` as a whole; they are no more than the buffer of a stream.
     fn poll_passed(&mut self, passed: &Passed, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        if let Poll::Ready(reset) = self.poll_reset(cx) {
+        let is_out = passed.poll(cx).is_ready();
+        // A client that was still sending may well reset a stream whose whole answer it has (RFC 9113, 8.1). Behind
+        // a request that is over, a reset is seen only where it came before the end was out.
+        let is_had = is_out && !self.is_body_over();
+        if let (false, Poll::Ready(reset)) = (is_had, self.poll_reset(cx)) {
             return Poll::Ready(Err(match reset {
                 Ok(reason) => self.lost(ErrorType::WriteError, &reason),
                 Err(error) => self.lost(ErrorType::WriteError, &error),
             }));
         }
-        if passed.poll(cx).is_ready() {
+        if is_out {
             // The hop to the connection's task is not the client's time.
             self.blocked = None;
+            self.client.set_blocked(None);
             return Poll::Ready(Ok(()));
         }
         self.poll_patience(cx).map(Err)
@@ -133,28 +138,36 @@ impl Session {
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Box<Error>> {
         let limits = self.client.limits();
         let now = Instant::now();
-        let blocked = self.blocked.get_or_insert_with(|| Blocked {
-            since: now,
-            timer: Box::pin(tokio::time::sleep_until((now + limits.stall).into())),
+        let blocked = self.blocked.get_or_insert_with(|| {
+            self.client.set_blocked(Some(now));
+            Blocked { since: now, timer: Box::pin(tokio::time::sleep_until((now + limits.stall).into())) }
         });
+        if self.client.poll_cut_off(cx).is_ready() {
+            return Poll::Ready(self.cut(Cut::Memory));
+        }
         let stalled_at = blocked.since + limits.stall;
         // The error event that tells of the total deadline is itself written after it.
         let total_at = limits.total_at.map(|total| total.max(blocked.since + LAST_WORDS));
         let at = total_at.map_or(stalled_at, |total| total.min(stalled_at));
         blocked.timer.as_mut().reset(at.into());
         ready!(blocked.timer.as_mut().poll(cx));
-        self.unblock();
         let is_total = total_at.is_some_and(|total| total < stalled_at);
-        self.client.set_cut(if is_total { Cut::Total } else { Cut::Stalled });
+        Poll::Ready(self.cut(if is_total { Cut::Total } else { Cut::Stalled }))
+    }
+
+    fn cut(&mut self, cut: Cut) -> Box<Error> {
+        self.unblock();
+        self.client.set_cut(cut);
         self.reset(Reason::CANCEL);
         let mut error = Error::explain(ErrorType::WriteTimedout, "the client takes nothing");
         error.as_down();
-        Poll::Ready(error)
+        error
     }
 
     pub(super) fn unblock(&mut self) {
         if let Some(blocked) = self.blocked.take() {
             self.client.add_blocked(blocked.since.elapsed());
+            self.client.set_blocked(None);
         }
     }
 }

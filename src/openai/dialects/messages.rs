@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{Reading, Told, json};
 use crate::openai::answer::failure;
+use crate::openai::brings::Brings;
 use crate::openai::seen::Said;
 use crate::openai::{figures, lax};
 use crate::usage::Usage;
@@ -66,6 +67,9 @@ pub(super) fn error(told: &Told<'_>) -> String {
 fn kind(told: &Told<'_>) -> &'static str {
     match (told.code, told.kind) {
         ("not_found" | "model_not_found", _) => "not_found_error",
+        ("unauthorized", _) => "authentication_error",
+        ("model_not_allowed", _) => "permission_error",
+        ("rate_limited", _) => "rate_limit_error",
         ("body_too_large", _) => "request_too_large",
         ("overloaded" | "no_backend" | "shutting_down", _) => "overloaded_error",
         (_, "invalid_request_error") => "invalid_request_error",
@@ -111,9 +115,8 @@ impl Frame<'_> {
     /// Whether it brings text, thinking or a piece of a tool call.
     fn has_token(&self) -> bool {
         let block: Option<Block<'_>> = lax::read(self.content_block);
-        let delta: Delta<'_> = lax::read(self.delta).unwrap_or_default();
-        block.is_some_and(|block| block.begins_tool())
-            || [delta.text, delta.thinking, delta.partial_json].into_iter().any(lax::is_present)
+        let delta: Brings = lax::read(self.delta).unwrap_or_default();
+        delta.anything || block.is_some_and(|block| block.has_token())
     }
 }
 
@@ -127,22 +130,25 @@ struct Message<'a> {
 struct Block<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<std::borrow::Cow<'a, str>>,
-}
-
-impl Block<'_> {
-    fn begins_tool(&self) -> bool {
-        self.kind.as_deref().is_some_and(|kind| kind.ends_with("tool_use"))
-    }
-}
-
-#[derive(Deserialize, Default)]
-struct Delta<'a> {
     #[serde(borrow)]
     text: Option<&'a RawValue>,
     #[serde(borrow)]
     thinking: Option<&'a RawValue>,
+    /// Of thinking that is kept secret.
     #[serde(borrow)]
-    partial_json: Option<&'a RawValue>,
+    data: Option<&'a RawValue>,
+}
+
+impl Block<'_> {
+    /// Whether it begins a tool call, or has a piece of the answer in it already.
+    fn has_token(&self) -> bool {
+        self.kind.as_deref().is_some_and(|kind| kind.ends_with("tool_use"))
+            || [self.text, self.thinking, self.data].into_iter().any(lax::is_present)
+    }
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
     #[serde(borrow)]
     stop_reason: Option<&'a RawValue>,
 }
@@ -170,6 +176,9 @@ mod tests {
     fn kinds_are_anthropics() {
         for (code, ours, theirs) in [
             ("model_not_found", "invalid_request_error", "not_found_error"),
+            ("unauthorized", "invalid_request_error", "authentication_error"),
+            ("model_not_allowed", "invalid_request_error", "permission_error"),
+            ("rate_limited", "rate_limit_error", "rate_limit_error"),
             ("body_too_large", "invalid_request_error", "request_too_large"),
             ("invalid_request", "invalid_request_error", "invalid_request_error"),
             ("no_backend", "server_error", "overloaded_error"),

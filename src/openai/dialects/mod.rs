@@ -36,7 +36,8 @@ pub enum Dialect {
 pub struct Told<'a> {
     /// The stable word that programs read.
     pub code: &'a str,
-    /// OpenAI's kind of error: `invalid_request_error`, `server_error`, `timeout_error`.
+    /// OpenAI's kind of error: `invalid_request_error`, `server_error`, `timeout_error`,
+    /// `rate_limit_error`.
     pub kind: &'a str,
     /// What happened, for people.
     pub message: &'a str,
@@ -63,6 +64,15 @@ impl Dialect {
     /// beside it (`/v1/messages/count_tokens`).
     pub fn of(path: &str) -> Self {
         path::dialect(path)
+    }
+
+    /// What is asked for at `path`, as `gen_ai.operation.name` has it (OpenTelemetry, GenAI conventions).
+    pub fn operation(self, path: &str) -> Option<&'static str> {
+        match self {
+            Self::Chat | Self::Responses | Self::Messages => Some("chat"),
+            Self::Completions => Some("text_completion"),
+            Self::Other => path.ends_with("/embeddings").then_some("embeddings"),
+        }
     }
 
     /// Whether requests may carry `stream_options.include_usage`.

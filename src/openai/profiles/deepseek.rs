@@ -8,5 +8,9 @@
 use super::{Particulars, UsageFrame};
 
 /// `insufficient_system_resource` ends an answer that the API broke off (API reference, `finish_reason`).
-pub(super) const PARTICULARS: Particulars =
-    Particulars { usage: UsageFrame::Always, stopped_short: &["insufficient_system_resource"] };
+pub(super) const PARTICULARS: Particulars = Particulars {
+    name: "deepseek",
+    usage: UsageFrame::Always,
+    has_running_usage: false,
+    stopped_short: &["insufficient_system_resource"],
+};

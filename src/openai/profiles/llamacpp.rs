@@ -9,4 +9,5 @@
 use super::{Particulars, UsageFrame};
 
 /// It has no word for giving up: a stream that fails ends without a finish reason.
-pub(super) const PARTICULARS: Particulars = Particulars { usage: UsageFrame::Asked, stopped_short: &[] };
+pub(super) const PARTICULARS: Particulars =
+    Particulars { name: "llama.cpp", usage: UsageFrame::Asked, has_running_usage: false, stopped_short: &[] };

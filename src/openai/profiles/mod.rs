@@ -15,8 +15,12 @@ use crate::config::Profile;
 /// The particulars of one vendor.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Particulars {
+    /// Its name in traces (`gen_ai.provider.name`).
+    pub name: &'static str,
     /// When a stream of chat/completions or completions tells its usage.
     pub usage: UsageFrame,
+    /// Whether it knows `stream_options.continuous_usage_stats`.
+    pub has_running_usage: bool,
     /// Finish reasons that say that the engine gave up rather than finished.
     stopped_short: &'static [&'static str],
 }

@@ -7,4 +7,5 @@
 use super::{Particulars, UsageFrame};
 
 /// Its finish reasons all tell of an answer that is whole as far as it goes.
-pub(super) const PARTICULARS: Particulars = Particulars { usage: UsageFrame::Asked, stopped_short: &[] };
+pub(super) const PARTICULARS: Particulars =
+    Particulars { name: "openai", usage: UsageFrame::Asked, has_running_usage: false, stopped_short: &[] };

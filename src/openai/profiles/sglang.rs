@@ -7,5 +7,9 @@
 use super::{Particulars, UsageFrame};
 
 /// `abort`: the scheduler gave the request up (`FINISH_ABORT` in `sglang/srt/managers/schedule_batch.py`).
-pub(super) const PARTICULARS: Particulars =
-    Particulars { usage: UsageFrame::Asked, stopped_short: &["abort"] };
+pub(super) const PARTICULARS: Particulars = Particulars {
+    name: "sglang",
+    usage: UsageFrame::Asked,
+    has_running_usage: true,
+    stopped_short: &["abort"],
+};

@@ -7,5 +7,9 @@
 use super::{Particulars, UsageFrame};
 
 /// `abort` and `error` are the last two of `FinishReason` in `vllm/v1/engine/__init__.py`.
-pub(super) const PARTICULARS: Particulars =
-    Particulars { usage: UsageFrame::Asked, stopped_short: &["abort", "error"] };
+pub(super) const PARTICULARS: Particulars = Particulars {
+    name: "vllm",
+    usage: UsageFrame::Asked,
+    has_running_usage: true,
+    stopped_short: &["abort", "error"],
+};

@@ -1,0 +1,294 @@
+//! The command line.
+//!
+//! Exit codes are part of the contract (sysexits.h): 0 done, 64 bad usage or configuration,
+//! 70 internal, 75 could not start.
+
+mod check;
+mod key;
+mod log_lines;
+mod panics;
+
+use std::error::Error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{self, Action, Config, Environment, Loaded, Problems};
+use crate::outlet::Losses;
+use crate::server::{self, Listening, Start, StartError};
+use crate::sim;
+use crate::top;
+
+const EX_USAGE: u8 = 64;
+const EX_SOFTWARE: u8 = 70;
+const EX_TEMPFAIL: u8 = 75;
+
+/// Exit codes of `diff`, which are diff(1)'s.
+const DIFF_DIFFERS: u8 = 1;
+const DIFF_TROUBLE: u8 = 2;
+
+/// How long the last lines of the log may take.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// The configuration that `demo` runs: it starts as it is, with simulated engines.
+const DEMO: &str = include_str!("../../conf/streamgate.yaml");
+
+/// The edge gateway for self-hosted LLM inference.
+#[derive(Debug, Parser)]
+#[command(version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway.
+    Run {
+        /// The configuration file.
+        #[arg(short, long)]
+        config: PathBuf,
+    },
+    /// Run the gateway in place of one that runs: take over its sockets when all is ready, and let it end its
+    /// streams.
+    Upgrade {
+        /// The configuration file. Its server.upgrade_socket says from whom to take over.
+        #[arg(short, long)]
+        config: PathBuf,
+    },
+    /// Check a configuration file: every problem with its line, its path and the fix.
+    Check {
+        /// The configuration file.
+        #[arg(short, long)]
+        config: PathBuf,
+    },
+    /// Run the gateway with three simulated engines, to look around.
+    Demo,
+    /// Run a simulated engine on its own.
+    Sim(sim::Args),
+    /// Print what a reload from one file to the other would change. Exit code 0: nothing; 1: what is printed;
+    /// 2: one of them cannot be used.
+    Diff {
+        /// The file that runs.
+        old: PathBuf,
+        /// The file that is to run.
+        new: PathBuf,
+    },
+    /// Watch a running gateway: what is wrong, its clusters and backends, its figures, each second.
+    Top(top::Args),
+    /// API keys of clients.
+    #[command(subcommand)]
+    Key(key::Command),
+    /// Print the JSON Schema of the configuration, for editors.
+    Schema,
+}
+
+/// What ends a command early: its exit code, and what to say on stderr.
+struct Failed(u8, String);
+
+impl Failed {
+    fn output(error: &std::io::Error) -> Self {
+        Self(EX_SOFTWARE, format!("standard output cannot be written: {error}"))
+    }
+
+    fn start(error: &dyn Error) -> Self {
+        Self(EX_TEMPFAIL, server::chain(error))
+    }
+}
+
+impl Failed {
+    /// A start that failed, with the line of the file where there is one.
+    fn in_file(file: &Path, error: &StartError) -> Self {
+        let Self(code, text) = Self::start(error);
+        let place = error.line().map(|line| format!("{}:{line}: ", file.display())).unwrap_or_default();
+        Self(if error.is_configuration() { EX_USAGE } else { code }, place + &text)
+    }
+}
+
+impl From<Problems> for Failed {
+    fn from(problems: Problems) -> Self {
+        Self(if problems.is_unreadable() { EX_TEMPFAIL } else { EX_USAGE }, problems.to_string())
+    }
+}
+
+/// Runs the command that the arguments name.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { EX_USAGE } else { 0 };
+            // Nowhere is left to say that even this could not be printed.
+            drop(error.print());
+            return code.into();
+        }
+    };
+    match dispatch(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed(code, text)) => {
+            if !text.is_empty() {
+                eprintln!("streamgate: {text}");
+            }
+            code.into()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<(), Failed> {
+    match command {
+        Command::Run { config } => run_file(&config, Start::Fresh),
+        Command::Upgrade { config } => run_file(&config, Start::Successor),
+        Command::Check { config } => check::check(&config),
+        Command::Demo => run(Config::parse(DEMO, &Environment::detect())?, None, Start::Fresh),
+        Command::Sim(args) => run_sim(args.into()),
+        Command::Diff { old, new } => diff(&old, &new),
+        Command::Top(args) => watch(&args),
+        Command::Key(command) => key::run(command),
+        Command::Schema => show(&config::schema_json()),
+    }
+}
+
+fn run_file(file: &Path, start: Start) -> Result<(), Failed> {
+    run(config::load(file, &Environment::detect())?, Some(file), start)
+}
+
+fn run(loaded: Loaded, file: Option<&Path>, start: Start) -> Result<(), Failed> {
+    let log = log_lines::start(&loaded.config.log)?;
+    panics::tell();
+    let result = serve(loaded, file, start, log.losses());
+    log.close(LAST_LINES);
+    result
+}
+
+fn serve(loaded: Loaded, file: Option<&Path>, start: Start, losses: Losses) -> Result<(), Failed> {
+    for warning in &loaded.warnings {
+        log::warn!("{warning}");
+    }
+    let (example, needs_key) = (example(&loaded.config), !loaded.config.keys.is_empty());
+    server::run(loaded, file, start, losses, |listening| announce(listening, example.as_deref(), needs_key))
+        .map_err(|error| Failed::in_file(file.unwrap_or_else(|| Path::new("demo")), &error))
+}
+
+/// Says where the gateway listens. Tools read these lines: see docs/operations.md.
+fn announce(listening: &Listening, example: Option<&str>, needs_key: bool) {
+    let mut lines: Vec<String> = listening
+        .engines
+        .iter()
+        .map(|(name, addr)| format!("simulated engine {name} on http://{addr}"))
+        .collect();
+    lines.extend(listening.clients.iter().map(|url| format!("streamgate listening on {url}")));
+    lines.push(format!("streamgate admin on {}", listening.admin));
+    if let (Some(model), Some(url)) = (example, listening.clients.first()) {
+        lines.push("try it:".into());
+        lines.push(curl(&reachable(url), model, needs_key));
+    }
+    lines.push("ready".into());
+    if say(&lines.join("\n")).is_err() {
+        log::warn!("standard output is closed; nobody will read where the gateway listens");
+    }
+}
+
+/// The unspecified address is no one's to connect to; this machine's own stands for it.
+fn reachable(url: &str) -> String {
+    url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+}
+
+fn curl(url: &str, model: &str, needs_key: bool) -> String {
+    let key = if needs_key { " -H \"authorization: Bearer $KEY\"" } else { "" };
+    format!(
+        "  curl -N {url}/v1/chat/completions{key} -H 'content-type: application/json' \\\n    -d '{{\"model\": \"{model}\", \"stream\": true, \"messages\": [{{\"role\": \"user\", \"content\": \"hi\"}}]}}'"
+    )
+}
+
+/// A model to put into the example: the first one a chat route lists.
+fn example(config: &Config) -> Option<String> {
+    let is_chat = |path: &String| path == "/v1/chat/completions";
+    let mut routes = config.routes.iter().filter(|route| matches!(route.action, Action::Proxy(_)));
+    routes.find(|route| route.paths.iter().any(is_chat))?.models.first().cloned()
+}
+
+/// As diff(1) has it: 1 for files that differ, 2 for trouble.
+fn diff(old: &Path, new: &Path) -> Result<(), Failed> {
+    let environment = Environment::detect();
+    let load = |path| {
+        config::load(path, &environment).map_err(|problems| Failed(DIFF_TROUBLE, problems.to_string()))
+    };
+    let changes = config::changes(load(old)?.version(), load(new)?.version());
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    show(&lines.join("\n"))?;
+    Err(Failed(DIFF_DIFFERS, String::new()))
+}
+
+fn run_sim(settings: sim::Settings) -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed(EX_SOFTWARE, error.to_string()))?;
+    runtime.block_on(async {
+        let (name, wanted) = (settings.name.clone(), settings.listen);
+        let failed = |error| Failed(EX_TEMPFAIL, format!("cannot listen on {wanted}: {error}"));
+        let engine = sim::Engine::bind(settings).await.map_err(failed)?;
+        let addr = engine.local_addr().map_err(failed)?;
+        say(&format!("simulated engine {name} on http://{addr}\nready"))
+            .map_err(|error| Failed::output(&error))?;
+        engine.run(interrupted()).await;
+        Ok(())
+    })
+}
+
+fn watch(args: &top::Args) -> Result<(), Failed> {
+    match top::run(args) {
+        Ok(text) => text.map_or(Ok(()), |text| show(&text)),
+        Err(error) => {
+            let code = match error {
+                top::Error::Place(_) | top::Error::Token(_) | top::Error::Refused { .. } => EX_USAGE,
+                top::Error::Away { .. } | top::Error::Terminal(_) => EX_TEMPFAIL,
+                top::Error::Odd(_) => EX_SOFTWARE,
+            };
+            Err(Failed(code, error.to_string()))
+        }
+    }
+}
+
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut term) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
+fn say(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush())
+}
+
+/// The same for what a command is asked for: a reader that has seen enough (`| head`) is no failure.
+fn show(text: &str) -> Result<(), Failed> {
+    match say(text) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failed::output(&error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_can_be_copied_whatever_the_address() {
+        for (listening, asked) in [
+            ("http://0.0.0.0:8080", "http://127.0.0.1:8080"),
+            ("https://[::]:443", "https://[::1]:443"),
+            ("http://10.0.0.1:80", "http://10.0.0.1:80"),
+        ] {
+            assert_eq!(reachable(listening), asked);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! A file that lines are appended to, and what an operator does to it meanwhile: move it away, or bound it.
+//!
+//! The one hard idea: a reader of JSON lines must never meet half a line. What is written at once is whole
+//! lines and goes into one file; where a full disk took only a part, that part is taken back.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{Access, access};
+
+use crate::config::Rotate;
+
+/// Asks a [`LogFile`] to open its file anew before the next line, for a rotation that has moved it away.
+#[derive(Debug, Clone, Default)]
+pub struct Reopen(Arc<AtomicBool>);
+
+impl Reopen {
+    /// Asks for it.
+    pub fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// A file that is appended to.
+#[derive(Debug)]
+pub struct LogFile {
+    file: File,
+    path: PathBuf,
+    /// Bytes in it.
+    size: u64,
+    rotate: Option<Rotate>,
+    reopen: Reopen,
+    /// The last write left half a line.
+    torn: bool,
+}
+
+impl LogFile {
+    /// Opens the file, which grows without bound where `rotate` is `None`.
+    ///
+    /// # Errors
+    /// It cannot be opened for appending.
+    pub fn open(path: &Path, rotate: Option<Rotate>, reopen: Reopen) -> io::Result<Self> {
+        let (file, size, torn) = append(path)?;
+        Ok(Self { file, path: path.to_owned(), size, rotate, reopen, torn })
+    }
+
+    fn open_anew(&mut self) {
+        match append(&self.path) {
+            Ok((file, size, torn)) => (self.file, self.size, self.torn) = (file, size, torn),
+            Err(error) => log::error!("{} cannot be opened anew: {error}", self.path.display()),
+        }
+    }
+
+    /// Moves the file away as number 1, those before it each one further, and begins another. Where that cannot
+    /// be done the file grows on: no line is lost for want of tidiness.
+    fn rotate(&mut self, keep: u64) {
+        let moved = (1..keep).rev().try_for_each(|n| rename(&self.numbered(n), &self.numbered(n + 1)));
+        match moved.and_then(|()| rename(&self.path, &self.numbered(1))) {
+            Ok(()) => self.open_anew(),
+            Err(error) => {
+                log::error!("{} cannot be rotated: {error}", self.path.display());
+                // Tried again when as much has been written once more, rather than with every line.
+                self.size = 0;
+            }
+        }
+    }
+
+    fn numbered(&self, number: u64) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push(format!(".{number}"));
+        path.into()
+    }
+
+    /// Writes all of it, or nothing: what a full disk took of it is taken back. Where that cannot be, half a line stands
+    /// there and is ended before the next.
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let before = self.size;
+        let written = self.append_some(lines);
+        // Only what is ours may be taken back: another process may have written behind it.
+        if written.is_err()
+            && self.torn
+            && self.file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == self.size)
+            && self.file.set_len(before).is_ok()
+        {
+            (self.size, self.torn) = (before, false);
+        }
+        written
+    }
+
+    fn append_some(&mut self, lines: &[u8]) -> io::Result<()> {
+        let mut rest = lines;
+        while !rest.is_empty() {
+            match self.file.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    self.size += count as u64;
+                    self.torn = rest[count - 1] != b'\n';
+                    rest = &rest[count..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes whole lines, as many at once as stand together in one file.
+impl Write for LogFile {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        if self.reopen.is_asked() {
+            self.open_anew();
+        }
+        if let Some(Rotate { size, keep }) = self.rotate
+            && self.size > 0
+            && self.size + lines.len() as u64 > size
+        {
+            self.rotate(keep);
+        }
+        if self.torn {
+            self.append(b"\n")?;
+        }
+        self.append(lines)?;
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Looks whether a file could be opened for appending, and leaves no trace of it.
+///
+/// # Errors
+/// Why it could not: the file, or the folder that it would be made in, is not there or not to be written to.
+pub fn could_open(path: &Path) -> io::Result<()> {
+    match path.metadata() {
+        Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(_) => Ok(access(path, Access::WRITE_OK)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = match path.parent() {
+                Some(folder) if !folder.as_os_str().is_empty() => folder,
+                _ => Path::new("."),
+            };
+            Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The file, its size, and whether it ends with half a line, which a process that was killed may have left.
+fn append(path: &Path) -> io::Result<(File, u64, bool)> {
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let meta = file.metadata()?;
+    let torn = meta.is_file() && meta.len() > 0 && !ends_with_a_line(path, meta.len());
+    Ok((file, meta.len(), torn))
+}
+
+/// Whether its last byte ends a line; a file that cannot be read is taken for one that does.
+fn ends_with_a_line(path: &Path, size: u64) -> bool {
+    let mut last = [b'\n'];
+    let read = File::open(path).and_then(|file| file.read_at(&mut last, size - 1));
+    read.is_err() || last == [b'\n']
+}
+
+/// Moves a file; one that is not there need not be moved.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &Path) -> Option<String> {
+        fs::read_to_string(path).ok()
+    }
+
+    #[test]
+    fn a_full_file_is_moved_away_and_the_oldest_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("usage.log");
+        let rotate = Some(Rotate { size: 10, keep: 2 });
+        let mut file = LogFile::open(&path, rotate, Reopen::default()).unwrap();
+        for line in ["one\n", "two\n", "three\n", "four\nfive\nsix\n", "seven\n"] {
+            file.write_all(line.as_bytes()).unwrap();
+        }
+        let numbered = |n| read(&file.numbered(n));
+        assert_eq!(read(&path).as_deref(), Some("seven\n"));
+        assert_eq!(
+            numbered(1).as_deref(),
+            Some("four\nfive\nsix\n"),
+            "what is written at once stays together"
+        );
+        assert_eq!(numbered(2).as_deref(), Some("three\n"));
+        assert_eq!(numbered(3), None);
+    }
+
+    #[test]
+    fn what_another_process_wrote_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("usage.log");
+        fs::write(&path, "before\n").unwrap();
+        let rotate = Some(Rotate { size: 10, keep: 1 });
+        let mut file = LogFile::open(&path, rotate, Reopen::default()).unwrap();
+        file.write_all(b"after\n").unwrap();
+        assert_eq!(read(&path).as_deref(), Some("after\n"));
+        assert_eq!(read(&file.numbered(1)).as_deref(), Some("before\n"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_moved_away_grows_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("usage.log");
+        let mut file = LogFile::open(&path, Some(Rotate { size: 4, keep: 1 }), Reopen::default()).unwrap();
+        fs::create_dir(file.numbered(1)).unwrap();
+        for line in ["one\n", "two\n"] {
+            file.write_all(line.as_bytes()).unwrap();
+        }
+        assert_eq!(read(&path).as_deref(), Some("one\ntwo\n"));
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_opened_anew_when_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, away) = (dir.path().join("a.log"), dir.path().join("b.log"));
+        let reopen = Reopen::default();
+        let mut file = LogFile::open(&path, None, reopen.clone()).unwrap();
+        file.write_all(b"one\n").unwrap();
+        fs::rename(&path, &away).unwrap();
+        file.write_all(b"two\n").unwrap();
+        reopen.ask();
+        file.write_all(b"three\n").unwrap();
+        assert_eq!((read(&away).as_deref(), read(&path).as_deref()), (Some("one\ntwo\n"), Some("three\n")));
+    }
+
+    #[test]
+    fn half_a_line_is_ended_before_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.log");
+        // As a process that was killed leaves it.
+        fs::write(&path, "hal").unwrap();
+        let mut file = LogFile::open(&path, None, Reopen::default()).unwrap();
+        file.write_all(b"whole\n").unwrap();
+        file.write_all(b"more\n").unwrap();
+        assert_eq!(read(&path).as_deref(), Some("hal\nwhole\nmore\n"));
+    }
+}

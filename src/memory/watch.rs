@@ -1,0 +1,148 @@
+//! Reads the memory, sets the level and has the largest cut.
+//!
+//! In a thread of its own: under the very flood that it is there for, a task would stand in the queue of all the
+//! others (2,000 connections with something to do are a second and more on two busy cores).
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::choose::{Holding, Kind};
+use super::leaving::Leaving;
+use super::level::{Level, Reading};
+use super::meter::Meter;
+use super::young::Young;
+use super::{Memory, purge};
+use crate::metrics::Metrics;
+use crate::told::Told;
+
+/// Time between two looks where less than half of the memory is used.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The same beyond that: a flood of connections may take 100 MB a second.
+const LOOK_CLOSELY: Duration = Duration::from_millis(20);
+
+/// Percent used from which it is looked at closely.
+const CLOSE: u64 = 50;
+
+/// Least time between two rounds of cuts, and between two times that the allocator is to give back what it keeps:
+/// whoever has been cut ends in a few milliseconds, and only then is there something to see.
+const ROUND: Duration = Duration::from_millis(200);
+
+/// Has the memory watched for as long as the process lives.
+///
+/// # Errors
+/// No thread is to be had.
+pub fn start(memory: Arc<Memory>, meter: Meter, metrics: Arc<Metrics>) -> io::Result<()> {
+    purge::begin();
+    thread::Builder::new().name("memory".to_owned()).spawn(move || keep(&memory, &meter, &metrics))?;
+    Ok(())
+}
+
+fn keep(memory: &Memory, meter: &Meter, metrics: &Metrics) {
+    let mut teller = Teller::default();
+    let (mut leaving, mut young, mut next_round) = (Leaving::default(), Young::default(), Instant::now());
+    loop {
+        let Some(reading) = meter.read() else {
+            log::warn!("the memory in use cannot be read, so nothing is done when it runs out");
+            return;
+        };
+        let now = Instant::now();
+        let reading = Reading { promised: memory.promised(&mut young, now), ..reading };
+        let (before, level) = memory.note(reading);
+        teller.level((before, level), reading, now);
+        if level > Level::Calm && (now >= next_round || level > before) {
+            purge::purge();
+            // By what is left when those who have gone are really gone.
+            if level == Level::Cut
+                && let Some(reading) = meter.read()
+            {
+                let cut = memory.cut(reading, &mut leaving, now);
+                cut.iter().for_each(|holding| metrics.cut_for_memory(holding.kind));
+                teller.cut(&cut, reading, now);
+            }
+            next_round = now + ROUND;
+        }
+        teller.late(level, reading, now);
+        thread::sleep(if reading.percent() >= CLOSE { LOOK_CLOSELY } else { LOOK });
+    }
+}
+
+/// What the log is told: a change of level and who is cut at once, but no more than a line a second of either.
+#[derive(Default)]
+struct Teller {
+    levels: Told,
+    cuts: Told,
+    untold: Cuts,
+}
+
+/// Those who have been cut since the last line.
+#[derive(Default)]
+struct Cuts {
+    uploads: usize,
+    streams: usize,
+    bytes: u64,
+    largest: u64,
+}
+
+impl Teller {
+    /// The level may have changed.
+    fn level(&self, (before, level): (Level, Level), reading: Reading, now: Instant) {
+        if level != before
+            && let Some(count) = self.levels.note(now)
+        {
+            tell_level(level, reading, count - 1);
+        }
+    }
+
+    /// These have been cut.
+    fn cut(&mut self, cut: &[Holding], reading: Reading, now: Instant) {
+        let count = |kind| cut.iter().filter(|holding| holding.kind == kind).count();
+        self.untold.uploads += count(Kind::Upload);
+        self.untold.streams += count(Kind::Stream);
+        self.untold.bytes += cut.iter().map(|holding| holding.bytes).sum::<u64>();
+        self.untold.largest = cut.iter().map(|holding| holding.bytes).fold(self.untold.largest, u64::max);
+        if !cut.is_empty() && self.cuts.note(now).is_some() {
+            std::mem::take(&mut self.untold).tell(reading);
+        }
+    }
+
+    /// Tells what came too soon behind another line, once it is time: the last word is always told.
+    fn late(&mut self, level: Level, reading: Reading, now: Instant) {
+        if let Some(count) = self.levels.late(now) {
+            tell_level(level, reading, count - 1);
+        }
+        if self.cuts.late(now).is_some() {
+            std::mem::take(&mut self.untold).tell(reading);
+        }
+    }
+}
+
+/// In words: `206 MiB of 256 MiB (80 %) are used, 12 MiB more are expected`.
+fn told(reading: Reading) -> String {
+    let Reading { used, promised, limit } = reading;
+    let more = match promised >> 20 {
+        0 => String::new(),
+        more => format!(", {more} MiB more are expected"),
+    };
+    format!("{} MiB of {} MiB ({} %) are used{more}", used >> 20, limit >> 20, reading.percent())
+}
+
+fn tell_level(level: Level, reading: Reading, before: u64) {
+    let kind = if level == Level::Calm { log::Level::Info } else { log::Level::Warn };
+    let others = if before == 0 { String::new() } else { format!(" (and {before} changes before)") };
+    log::log!(kind, "memory: {}: {}{others}", told(reading), level.told());
+}
+
+impl Cuts {
+    fn tell(self, reading: Reading) {
+        let Self { uploads, streams, bytes, largest } = self;
+        log::warn!(
+            "memory: {}: {uploads} uploads and {streams} stalled streams were cut, which held {} KiB, the largest {} KiB",
+            told(reading),
+            bytes >> 10,
+            largest >> 10,
+        );
+    }
+}
