@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use socket2::{Domain, SockRef, Socket, Type};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::channel::Channel;
 
@@ -50,6 +50,13 @@ impl Refusing {
     /// Its address.
     pub(crate) fn addr(&self) -> SocketAddr {
         local(&self.socket)
+    }
+
+    /// Takes connections from now on. The port was held all the while: nobody else can have it.
+    pub(crate) fn listen(self) -> TcpListener {
+        self.socket.listen(128).expect("listen");
+        self.socket.set_nonblocking(true).expect("O_NONBLOCK");
+        TcpListener::from_std(self.socket.into()).expect("a runtime")
     }
 }
 
