@@ -34,6 +34,9 @@ pub enum Failure {
     /// Reset, or closed before the answer was complete.
     #[error("the backend closed the connection before its answer was complete")]
     Disconnected,
+    /// Ended in its framing, but in the middle of an event or of a JSON text.
+    #[error("the backend ended its answer in the middle")]
+    Unfinished,
     /// What came was not HTTP, or HTTP we refuse (an unasked 101, endless interim answers).
     #[error("the backend answered with something that is not HTTP")]
     NotHttp,
@@ -59,7 +62,7 @@ impl Failure {
             Self::IdleTimeout => Rejection::IdleTimeout,
             Self::TotalTimeout => Rejection::TotalTimeout,
             Self::Unanswered => Rejection::UpstreamUnanswered,
-            Self::Disconnected => Rejection::UpstreamDisconnected,
+            Self::Disconnected | Self::Unfinished => Rejection::UpstreamDisconnected,
             Self::NotHttp => Rejection::UpstreamNotHttp,
             Self::Status(status) => Rejection::UpstreamStatus(status),
             Self::ShuttingDown => Rejection::ShuttingDown,
@@ -75,9 +78,12 @@ impl Failure {
             | Self::UnaryTimeout
             | Self::IdleTimeout
             | Self::TotalTimeout => Outcome::Timeout,
-            Self::Connect | Self::Unanswered | Self::Disconnected | Self::NotHttp | Self::Status(_) => {
-                Outcome::UpstreamError
-            }
+            Self::Connect
+            | Self::Unanswered
+            | Self::Disconnected
+            | Self::Unfinished
+            | Self::NotHttp
+            | Self::Status(_) => Outcome::UpstreamError,
             Self::ShuttingDown | Self::BackendRemoved => Outcome::Shutdown,
         }
     }
@@ -92,6 +98,7 @@ impl Failure {
             Self::IdleTimeout => "idle_timeout",
             Self::TotalTimeout => "total_timeout",
             Self::Unanswered | Self::Disconnected => "disconnected",
+            Self::Unfinished => "unfinished",
             Self::NotHttp => "not_http",
             Self::Status(429) => "status_429",
             Self::Status(502) => "status_502",

@@ -48,7 +48,11 @@ pub fn decide(facts: Facts) -> Decision {
 /// The failed node does no more work for this request, and the failure is not of the client's making.
 pub fn surely_over(failure: Failure) -> bool {
     match failure {
-        Failure::Connect | Failure::ConnectTimeout | Failure::Unanswered | Failure::Disconnected => true,
+        Failure::Connect
+        | Failure::ConnectTimeout
+        | Failure::Unanswered
+        | Failure::Disconnected
+        | Failure::Unfinished => true,
         Failure::Status(status) => matches!(status, 429 | 502 | 503 | 504),
         Failure::FirstEventTimeout
         | Failure::UnaryTimeout
@@ -108,6 +112,7 @@ mod tests {
             ConnectTimeout,
             Unanswered,
             Disconnected,
+            Unfinished,
             Status(429),
             Status(502),
             Status(503),

@@ -307,7 +307,16 @@ impl Session {
     }
 
     fn take_in(&mut self, read: Read) -> Step {
+        if let Some(chunk) = &read.chunk {
+            self.whole.push(chunk);
+        }
         match read.end {
+            Some(Ok(())) if !self.whole.may_end() => {
+                if read.chunk.is_none() {
+                    return Step::Failed(Failure::Unfinished);
+                }
+                self.fail_later(Failure::Unfinished);
+            }
             Some(Ok(())) => self.complete(),
             Some(Err(failure)) if read.chunk.is_some() => self.fail_later(failure),
             Some(Err(failure)) => return Step::Failed(failure),

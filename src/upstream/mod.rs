@@ -24,6 +24,7 @@ mod plan;
 mod session;
 mod throwaway;
 mod tls;
+mod whole;
 mod window;
 
 pub use asker::{Asker, Heard, Unheard};
@@ -57,9 +58,11 @@ pub fn is_event_stream(head: &ResponseHeader) -> bool {
         .get(http::header::CONTENT_TYPE)
         .and_then(|value| value.as_bytes().get(..EVENT_STREAM.len()))
         .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM));
-    let plain = head
-        .headers
-        .get(http::header::CONTENT_ENCODING)
-        .is_none_or(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
-    head.status.is_success() && sse && plain
+    head.status.is_success() && sse && is_plain(head)
+}
+
+/// Whether the body is not compressed.
+fn is_plain(head: &ResponseHeader) -> bool {
+    let encoding = head.headers.get(http::header::CONTENT_ENCODING);
+    encoding.is_none_or(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }

@@ -25,6 +25,7 @@ use super::drive::Drive;
 use super::duplex::Duplex;
 use super::opening::{Opened, open};
 use super::plan::Plan;
+use super::whole::Whole;
 use super::{FAILURE, HEARTBEAT, is_event_stream};
 use crate::config::FailureEnd;
 use crate::deadline::Due;
@@ -76,6 +77,8 @@ pub struct Session {
     pub(super) reframed: bool,
     /// The last chunk has been given out.
     pub(super) finished: bool,
+    /// The ends of the body, by which a half one is known.
+    pub(super) whole: Whole,
     /// The response is complete, so the connection may serve again.
     clean: bool,
     /// The response has no body, whatever its head says: the request was a HEAD.
@@ -99,6 +102,7 @@ impl Session {
             pending: None,
             reframed: false,
             finished: false,
+            whole: Whole::default(),
             clean: false,
             bodiless: false,
             broken: false,
@@ -232,6 +236,7 @@ impl Session {
             let is_stream = session.resp_header().is_some_and(is_event_stream);
             plan.link.enter(if is_stream { Phase::FirstEvent } else { Phase::Unary });
             self.drive.answered(is_stream);
+            self.whole = session.resp_header().filter(|_| !self.bodiless).map(Whole::of).unwrap_or_default();
         }
         self.stage = Stage::Body(session);
     }

@@ -37,6 +37,7 @@ fn of_failure(failure: Failure) -> Verdict {
         | Failure::ConnectTimeout
         | Failure::Unanswered
         | Failure::Disconnected
+        | Failure::Unfinished
         | Failure::NotHttp
         | Failure::Status(502..=504) => Verdict::Bad(failure),
         Failure::FirstEventTimeout | Failure::UnaryTimeout | Failure::IdleTimeout => Verdict::Silent(failure),
@@ -77,6 +78,7 @@ mod tests {
             Failure::ConnectTimeout,
             Failure::Unanswered,
             Failure::Disconnected,
+            Failure::Unfinished,
             Failure::NotHttp,
             Failure::Status(503),
         ] {

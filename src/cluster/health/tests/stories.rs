@@ -25,6 +25,7 @@ fn failures() -> impl Strategy<Value = Option<Failure>> {
         Some(IdleTimeout),
         Some(TotalTimeout),
         Some(Disconnected),
+        Some(Unfinished),
         Some(Unanswered),
         Some(NotHttp),
         Some(Status(503)),
