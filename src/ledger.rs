@@ -24,6 +24,11 @@ impl Ledger {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Most bytes that may be.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// A reservation of nothing yet.
     pub fn open(self: &Arc<Self>) -> Reservation {
         Reservation { ledger: Arc::clone(self), bytes: 0 }

@@ -5,12 +5,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, OFlags, access, fcntl_setfl};
+use rustix::io::Errno;
 
 use crate::config::Rotate;
 
@@ -156,9 +157,22 @@ pub fn could_open(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Opens it for appending, and waits for nobody: a pipe that has no reader is an error, not a start that hangs.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let at_once = OFlags::NONBLOCK.bits().cast_signed();
+    let file = options.create(true).append(true).custom_flags(at_once).open(path).map_err(|error| {
+        let is_unread = error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
+        if is_unread { io::Error::other("nobody reads this pipe") } else { error }
+    })?;
+    // What is written later may wait: for a reader that is slow, lines wait and are bounded elsewhere.
+    fcntl_setfl(&file, OFlags::APPEND)?;
+    Ok(file)
+}
+
 /// The file, its size, and whether it ends with half a line, which a process that was killed may have left.
 fn append(path: &Path) -> io::Result<(File, u64, bool)> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let file = open(path)?;
     let meta = file.metadata()?;
     let torn = meta.is_file() && meta.len() > 0 && !ends_with_a_line(path, meta.len());
     Ok((file, meta.len(), torn))
@@ -243,6 +257,19 @@ mod tests {
         reopen.ask();
         file.write_all(b"three\n").unwrap();
         assert_eq!((read(&away).as_deref(), read(&path).as_deref()), (Some("one\ntwo\n"), Some("three\n")));
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .unwrap();
+        let error = LogFile::open(&path, None, Reopen::default()).unwrap_err();
+        assert_eq!(error.to_string(), "nobody reads this pipe");
+        let reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        LogFile::open(&path, None, Reopen::default()).unwrap().write_all(b"line\n").unwrap();
+        drop(reader);
     }
 
     #[test]

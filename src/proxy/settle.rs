@@ -56,6 +56,7 @@ impl Exchange {
         self.shared.usage.write(&line);
         self.send_trace(&line, now);
         tell::slow(self, &line, now);
+        tell::crowded(self, &line, now);
         self.shared.access.write(&line, self.snapshot.log.access_sample, fastrand::f64());
     }
 

@@ -53,6 +53,8 @@ pub struct Shared {
     pub traces: Option<Collector>,
     /// Streams whose first token was late.
     pub slow: Told,
+    /// Requests whose body found no room.
+    pub crowded: Told,
     /// Request ids.
     pub ids: request_id::Source,
 }

@@ -143,6 +143,24 @@ fn late_line(line: &Line, limit: Duration) -> String {
     format!("slow: request {} on {place}: {came}{queued} (log.slow is {limit:?})", line.request_id)
 }
 
+/// Says that the bodies of all requests together have what they may have, which each of those refused sees as 503 only.
+pub(super) fn crowded(exchange: &Exchange, line: &Line, now: Instant) {
+    if line.limit != Rejection::Overloaded.limit() {
+        return;
+    }
+    let ledger = &exchange.shared.ledger;
+    if let Some(count) = exchange.shared.crowded.note(now) {
+        log::warn!(
+            "no room for the body of request {}: those under way hold {} of {} bytes (server.request.buffered_bytes), each as \
+             much as it has announced{}",
+            line.request_id,
+            ledger.used(),
+            ledger.limit(),
+            more(count - 1)
+        );
+    }
+}
+
 /// Times that have had no line.
 fn more(count: u64) -> String {
     if count == 0 { String::new() } else { format!(" (and {count} times more since the last line)") }

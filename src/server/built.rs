@@ -83,6 +83,7 @@ impl Built {
             usage,
             traces,
             slow: Told::default(),
+            crowded: Told::default(),
             ids: request_id::Source::default(),
             snapshot: ArcSwap::from_pointee(snapshot),
         });

@@ -37,7 +37,13 @@ pub(super) fn log(raw: Option<&raw::Log>, at: &At<'_>) -> Log {
     };
     let access_sample = raw.access_sample.get().map_or(1.0, |percent| percent.0 / 100.0);
     let slow = value::positive_or_never(&raw.slow, &at.key("slow"), None);
-    Log { level, format, access, access_sample, usage: usage(raw, at), slow }
+    let usage = usage(raw, at);
+    if let (AccessTarget::File(access), Some(usage)) = (&access, &usage)
+        && access.path == usage.file.path
+    {
+        at.key("usage").problem("log.access writes into this file", "name another file");
+    }
+    Log { level, format, access, access_sample, usage, slow }
 }
 
 fn usage(raw: &raw::Log, at: &At<'_>) -> Option<UsageTarget> {
