@@ -1,15 +1,17 @@
-//! The network between the gateway and its two sides, rows N4 to N7: nothing passes and nobody says so, little
+//! The network between the gateway and its two sides, rows N2 to N7: it is late, nothing passes and nobody says so, little
 //! passes, or it is cut. What needs packets is in `faults_packets`.
 
 mod support;
 
 use std::net::SocketAddr;
 
+use futures::future::join_all;
 use serde_json::json;
+use support::fleet::{ejects, with};
 use support::relay::Relay;
-use support::wait::SOON;
+use support::wait::{SOON, ms, wait_until_async};
 use support::wire::{DONE, Request, chunk, event};
-use support::{Call, Client, End, Gateway, Row, Settings, Told, Upstream, checks};
+use support::{Call, Client, End, Engine, Gateway, Row, Settings, Told, Upstream, checks};
 
 /// A gateway that reaches its engine through a relay.
 async fn relayed(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream, Relay) {
@@ -27,6 +29,29 @@ fn idle(settings: Settings) -> Settings {
 async fn begun(gateway: &Gateway, engine: &mut Upstream) -> (Client, Call, String) {
     let (client, call) = support::streaming(gateway, engine, &["a", "b"]).await;
     (client, call, event("a") + &event("b"))
+}
+
+/// N2, N3: a node that is farther away than the others, by 200 and by 500 ms, gets what little a wrong guess gives it:
+/// at most a fifth, and a tenth, of what comes once its first tokens have been seen. It is not ill.
+#[tokio::test]
+async fn n2_n3_a_far_node_gets_little_and_is_not_ejected() {
+    for (engines, late, share) in [(1, ms(200), 5), (2, ms(500), 10)] {
+        let far = Engine::start().await;
+        let relay = Relay::to(far.addr).await;
+        relay.late(late);
+        let balanced = |settings: Settings| with(ejects())(settings).set("clusters.c.balance", "least_load");
+        let row = Row::behind(&[relay.addr], engines, balanced).await;
+        let (clients, each) = (4, 20);
+        wait_until_async("the load moves away", 3 * SOON, || async {
+            let before = row.served_by("u1");
+            join_all((0..clients).map(|_| row.whole_one_by_one(each))).await;
+            (row.served_by("u1") - before) * share <= clients * each
+        })
+        .await;
+        assert!(far.count("completed").await > 0, "{late:?}: it was asked, and found to be late");
+        row.gateway.nobody_ejected().await;
+        row.never_moved().await;
+    }
 }
 
 /// N4, N5: nothing comes from the engine any more, whether or not it still hears the gateway. The client is told when

@@ -192,7 +192,10 @@ async fn sigquit_starts_a_successor() {
 /// The drain of a process that has handed over has its end like any other.
 #[tokio::test]
 async fn a_stream_that_outlives_the_drain_is_told() {
-    let mut reign = Reign::start(|settings| settings.set("server.shutdown.drain", "500ms")).await;
+    // The start of a successor is part of the stream's silence.
+    let adjust =
+        |settings: Settings| settings.set("server.shutdown.drain", "500ms").set("timeouts.idle", "30s");
+    let mut reign = Reign::start(adjust).await;
     let (mut client, mut call) = streaming(&reign.gateway, &mut reign.upstream, &["1"]).await;
     let _heir = reign.gateway.upgraded().await;
     checks::broken(&mut client, &event("1"), "shutting_down").await;

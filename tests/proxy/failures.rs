@@ -253,7 +253,7 @@ async fn a_last_line_without_its_end_is_whole() {
 #[tokio::test]
 async fn half_a_json_text_that_ends_with_its_connection_stays_broken() {
     for (text, end, outcome) in [
-        ("{\"choices\": [{\"a\": 1}", End::Broken, "upstream_error"),
+        ("{\"choices\": [{\"a\": 1", End::Broken, "upstream_error"),
         ("{\"choices\": []}\n", End::Clean, "completed"),
     ] {
         let (gateway, mut upstream) = one_engine(as_is).await;

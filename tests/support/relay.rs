@@ -1,4 +1,4 @@
-//! A stretch of network between two ends: nothing may pass one way or both, or little, and it can cut.
+//! A stretch of network between two ends: nothing may pass one way or both, or little, or late, and it can cut.
 //!
 //! It carries bytes of connections, not packets: what it does not pass on has been acknowledged all the same. What only
 //! packets show (loss, a peer that answers nothing) the tests of the network do in a namespace of their own.
@@ -30,6 +30,8 @@ struct Weather {
     down_stands: bool,
     /// Bytes a second that pass to them.
     down_rate: Option<u32>,
+    /// How much later everything comes to them.
+    down_late: Duration,
     /// How often every connection has been reset.
     resets: usize,
 }
@@ -73,6 +75,11 @@ impl Relay {
         self.weather.send_modify(|weather| weather.down_rate = Some(bytes));
     }
 
+    /// Has everything come so much later to those who connect: the way to the other end and back.
+    pub(crate) fn late(&self, by: Duration) {
+        self.weather.send_modify(|weather| weather.down_late = by);
+    }
+
     /// Resets every connection at both ends.
     pub(crate) fn reset(&self) {
         self.weather.send_modify(|weather| weather.resets += 1);
@@ -86,8 +93,8 @@ async fn carry(mut near: TcpStream, mut far: TcpStream, mut weather: watch::Rece
         let ((near_in, near_out), (far_in, far_out)) = (near.split(), far.split());
         let (up, down) = (weather.clone(), weather.clone());
         tokio::select! {
-            ended = pump(near_in, far_out, up, |weather| weather.up_stands, |_| None) => ended,
-            ended = pump(far_in, near_out, down, |weather| weather.down_stands, |weather| weather.down_rate) => ended,
+            ended = pump(near_in, far_out, up, |weather| weather.up_stands, |_, _| Duration::ZERO) => ended,
+            ended = pump(far_in, near_out, down, |weather| weather.down_stands, held_up) => ended,
             _ = weather.wait_for(|weather| weather.resets > before) => Err(ErrorKind::ConnectionReset.into()),
         }
     };
@@ -97,25 +104,34 @@ async fn carry(mut near: TcpStream, mut far: TcpStream, mut weather: watch::Rece
     }
 }
 
+/// How long so many bytes are held up on their way to those who connect.
+fn held_up(weather: &Weather, count: usize) -> Duration {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    weather.down_late + weather.down_rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1) * count / rate)
+}
+
 /// Carries one way, to its end.
 async fn pump(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
     mut weather: watch::Receiver<Weather>,
     stands: impl Fn(&Weather) -> bool,
-    rate: impl Fn(&Weather) -> Option<u32>,
+    held_up: impl Fn(&Weather, usize) -> Duration,
 ) -> io::Result<()> {
     let mut piece = [0; PIECE];
     loop {
         let count = from.read(&mut piece).await?;
         // An end is not told while nothing passes.
-        let rate = weather.wait_for(|weather| !stands(weather)).await.map(|weather| rate(&weather));
+        let held_up =
+            weather.wait_for(|weather| !stands(weather)).await.map(|weather| held_up(&weather, count));
         if count == 0 {
             return Ok(());
         }
         // Without a relay nobody changes the weather any more.
-        if let Ok(Some(rate)) = rate {
-            silence(Duration::from_secs(1) * u32::try_from(count).unwrap_or(u32::MAX) / rate).await;
+        if let Ok(held_up) = held_up
+            && !held_up.is_zero()
+        {
+            silence(held_up).await;
         }
         to.write_all(&piece[..count]).await?;
     }
