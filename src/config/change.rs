@@ -4,12 +4,14 @@
 //! are told apart by them, so that a backend put first in its list is one backend more and not many that
 //! changed.
 
-use std::collections::HashMap;
+mod compare;
+
 use std::fmt;
 
+use compare::compare;
+
 use super::error::{Problem, Problems};
-use super::later::same;
-use super::tree::{self, Node, Value};
+use super::tree::{self, Node};
 use super::{Config, Loaded, Rotate, Server};
 
 /// One setting that differs.
@@ -182,167 +184,5 @@ fn line(root: &Node, path: &str) -> u64 {
     line
 }
 
-fn compare(old: &Node, new: &Node, path: &str, changes: &mut Vec<Change>) {
-    match (members(old, path), members(new, path)) {
-        (Some(old), Some(new)) => compare_members(&old, &new, changes),
-        _ if same(old, new) => {}
-        _ => changes.push(Change { path: path.into(), kind: Kind::Changed, needs_restart: false }),
-    }
-}
-
-fn compare_members(old: &[(String, &Node)], new: &[(String, &Node)], changes: &mut Vec<Change>) {
-    let mut before: HashMap<&str, &Node> = old.iter().map(|(path, node)| (path.as_str(), *node)).collect();
-    let lone = |path: &str, kind| Change { path: path.to_owned(), kind, needs_restart: false };
-    for (path, node) in new {
-        match before.remove(path.as_str()) {
-            Some(before) => compare(before, node, path, changes),
-            None => changes.push(lone(path, Kind::Added)),
-        }
-    }
-    let gone = old.iter().filter(|(path, _)| before.contains_key(path.as_str()));
-    changes.extend(gone.map(|(path, _)| lone(path, Kind::Removed)));
-    if order(old) != order(new) && same_set(old, new) {
-        let list =
-            old.first().and_then(|(path, _)| path.rsplit_once(['.', '['])).map_or("", |(list, _)| list);
-        // Routes are asked in their order; of other named members it means nothing.
-        if list == "routes" {
-            changes.push(lone(list, Kind::Changed));
-        }
-    }
-}
-
-fn order<'t>(members: &'t [(String, &Node)]) -> Vec<&'t str> {
-    members.iter().map(|(path, _)| path.as_str()).collect()
-}
-
-fn same_set(old: &[(String, &Node)], new: &[(String, &Node)]) -> bool {
-    let (mut old, mut new) = (order(old), order(new));
-    old.sort_unstable();
-    new.sort_unstable();
-    old == new
-}
-
-/// The members of a map, or of a list of maps, by their paths. A list of plain values is one value.
-fn members<'t>(node: &'t Node, path: &str) -> Option<Vec<(String, &'t Node)>> {
-    match &node.value {
-        Value::Scalar(_) => None,
-        Value::Map(map) => {
-            let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-            Some(map.entries.iter().map(|entry| (below(&entry.key), &entry.value)).collect())
-        }
-        Value::List(list) => {
-            let is_of_maps = list.iter().all(|node| matches!(node.value, Value::Map(_)));
-            let place = |(i, node): (usize, &'t Node)| {
-                let place =
-                    name(node).map_or_else(|| format!("{path}[{i}]"), |name| format!("{path}.{name}"));
-                (place, node)
-            };
-            is_of_maps.then(|| list.iter().enumerate().map(place).collect())
-        }
-    }
-}
-
-fn name(node: &Node) -> Option<&str> {
-    match &node.entry("name")?.value.value {
-        Value::Scalar(tree::Scalar::Text(name)) => Some(name),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Environment;
-
-    const OLD: &str = "\
-server: { listen: [ { address: 127.0.0.1:0 } ], threads: 2 }
-clusters:
-  c:
-    backends: [ { name: a, url: http://h:1 }, { name: b, url: http://h:2 } ]
-    keepalive: 2s
-routes:
-  - { name: one, match: { path: /v1/a }, cluster: c }
-  - { name: two, match: { path: /v1/b }, cluster: c }
-";
-
-    fn told(new: &str) -> Vec<String> {
-        let load = |text| Config::parse(text, &Environment::bare(2, 1 << 30)).unwrap();
-        changes(load(OLD).version(), load(new).version()).iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn what_means_the_same_is_no_change() {
-        assert!(told(OLD).is_empty());
-        assert!(told(&OLD.replace("2s", "2000ms")).is_empty());
-        assert!(told(&OLD.replace("threads: 2", "threads: 2, pool: { max_idle: 1024 }")).is_empty());
-        assert!(told(&OLD.replace("clusters:", "# a remark\nclusters:")).is_empty());
-    }
-
-    #[test]
-    fn members_are_told_by_name() {
-        let new = OLD.replace("{ name: a, url: http://h:1 }", "{ name: x, url: http://h:9 }");
-        assert_eq!(told(&new), ["+ clusters.c.backends.x", "- clusters.c.backends.a"]);
-        let new = OLD.replace("h:2 }", "h:2, drain: true }");
-        assert_eq!(told(&new), ["+ clusters.c.backends.b.drain"]);
-        let (one, two) = OLD.split_once("  - { name: one").unwrap();
-        let (first, second) = two.split_once('\n').unwrap();
-        assert_eq!(told(&format!("{one}{second}  - {{ name: one{first}\n")), ["~ routes"]);
-    }
-
-    #[test]
-    fn what_is_settled_at_the_start_is_marked_and_refused() {
-        let new = OLD.replace("threads: 2", "threads: 3").replace("keepalive: 2s", "keepalive: 3s");
-        assert_eq!(told(&new), ["~ server.threads (needs a restart)", "~ clusters.c.keepalive"]);
-        let load = |text| Config::parse(text, &Environment::bare(2, 1 << 30)).unwrap();
-        let refused =
-            needs_restart(&load(OLD).config, &load(&new)).unwrap_err().in_file("f.yaml").to_string();
-        assert!(refused.starts_with("f.yaml:1: server.threads: differs from what is running"), "{refused}");
-        assert!(needs_restart(&load(OLD).config, &load(OLD)).is_ok());
-    }
-
-    #[test]
-    fn a_store_of_limits_is_settled_at_the_start_and_other_limits_are_not() {
-        let limits = "limits: { store: memory, per_ip: { requests: 5/s } }\n";
-        assert_eq!(told(&format!("{OLD}{limits}")), ["+ limits"]);
-        let load = |text: &str| Config::parse(text, &Environment::bare(2, 1 << 30)).unwrap();
-        let (old, new) = (format!("{OLD}{limits}"), limits.replace("memory", "redis://h:1"));
-        let new = load(&format!("{OLD}{new}"));
-        let refused = needs_restart(&load(&old).config, &new).unwrap_err().in_file("f.yaml").to_string();
-        assert!(refused.starts_with("f.yaml:9: limits.store: differs"), "{refused}");
-        let paths: Vec<_> =
-            changes(load(&old).version(), new.version()).iter().map(ToString::to_string).collect();
-        assert_eq!(paths, ["~ limits.store (needs a restart)"]);
-    }
-
-    #[test]
-    fn what_a_store_is_reached_with_belongs_to_it() {
-        let environment = Environment { file: |_| Ok(b"canary".to_vec()), ..Environment::bare(2, 1 << 30) };
-        let load = |file: &str| {
-            let limits = format!("limits: {{ store: \"redis://h:1\", store_password_file: {file} }}\n");
-            Config::parse(&format!("{OLD}{limits}"), &environment).unwrap()
-        };
-        let (old, new) = (load("/a"), load("/b"));
-        assert!(needs_restart(&old.config, &load("/a")).is_ok());
-        let refused = needs_restart(&old.config, &new).unwrap_err().in_file("f.yaml").to_string();
-        assert!(refused.starts_with("f.yaml:9: limits.store: differs"), "{refused}");
-        let paths: Vec<_> = changes(old.version(), new.version()).iter().map(ToString::to_string).collect();
-        assert_eq!(paths, ["~ limits.store_password_file (needs a restart)"]);
-    }
-
-    #[test]
-    fn the_last_key_does_not_go_while_it_runs() {
-        let load = |text: &str| Config::parse(text, &Environment::bare(2, 1 << 30)).unwrap();
-        let digest = "a".repeat(64);
-        let key = |name: &str, digit: &str| {
-            format!("  - {{ name: {name}, sha256: \"{}\" }}\n", digest.replacen('a', digit, 1))
-        };
-        let two = load(&format!("{OLD}keys:\n{}{}", key("x", "b"), key("y", "c")));
-        let one = load(&format!("{OLD}keys:\n{}", key("x", "b")));
-        assert!(needs_restart(&two.config, &one).is_ok());
-        let refused = needs_restart(&one.config, &load(OLD)).unwrap_err().in_file("f.yaml").to_string();
-        assert!(
-            refused.contains("keys: there is none any more, and everybody could use the engines"),
-            "{refused}"
-        );
-    }
-}
+mod tests;

@@ -24,9 +24,11 @@ mod later;
 mod place;
 pub mod raw;
 mod reader;
+mod route;
 mod schema;
 mod server;
 mod store;
+mod stream;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -35,11 +37,7 @@ mod tree;
 pub mod units;
 mod view;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
-
-use http::header::HeaderName;
 
 pub use change::{Change, Kind as ChangeKind, Version, changes, needs_restart};
 pub use cluster::{
@@ -53,18 +51,19 @@ pub use error::{Problem, Problems};
 pub use file::{load, read};
 pub use groups::{Group, GroupVersion, bounded_groups};
 pub use key::{Key, KeyLimits, Limits, is_name};
+pub use route::{Action, Fallback, Fixed, Route, Streaming};
 pub use schema::schema_json;
 pub use server::{
     AccessTarget, Address, Admin, AdminListen, Certificate, Listen, Log, LogFormat, NamedFile, RequestLimits,
     Rotate, Server, ServerTls, Shutdown, Transport, UsageTarget,
 };
 pub use store::{Password, Redis, Store};
+pub use stream::{FailureEnd, HalfClose, Stream, Timeouts};
 pub use telemetry::Telemetry;
 pub use tls::{Authorities, ServerName, Tls, Trust};
 pub use view::view;
 
 use crate::cors::Cors;
-use crate::guard::Guard;
 use crate::openai::Wanted;
 use crate::session_map::SessionMap;
 
@@ -163,154 +162,4 @@ pub struct Config {
     pub cors: Cors,
     /// Simulated engines to start inside this process.
     pub sim: Vec<crate::sim::Settings>,
-}
-
-/// How a stream is kept flowing, bounded and ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stream {
-    /// A comment goes to the client after this much silence; `None` = never.
-    pub heartbeat: Option<Duration>,
-    /// An upstream 200 waits this long for its first data event before it is committed.
-    pub hold_headers: Duration,
-    /// After this much silence with no upstream answer at all, commit 200; `None` = never.
-    pub early_headers: Option<Duration>,
-    /// Response bytes a stream may hold in the gateway; also sizes both sockets' buffers.
-    pub window: usize,
-    /// An event is held until whole up to this many bytes; a larger one streams through.
-    pub event_hold: usize,
-    /// A client whose side acknowledges no byte for this long is cut.
-    pub write_stall: Duration,
-    /// What a client's FIN means while its answer is unfinished.
-    pub half_close: HalfClose,
-    /// How the body ends after an error event.
-    pub failure_end: FailureEnd,
-}
-
-/// What a client's FIN means while its answer is unfinished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HalfClose {
-    /// The client is gone: cancel.
-    Abort,
-    /// The client only finished sending: serve it to the end.
-    Finish,
-}
-
-/// How a body ends after an error event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureEnd {
-    /// With its proper HTTP end.
-    Clean,
-    /// With broken framing.
-    Abort,
-}
-
-/// Time budgets, resolved for one route.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timeouts {
-    /// TCP and TLS, per attempt.
-    pub connect: Duration,
-    /// Request sent -> first data event of a stream, per attempt.
-    pub first_event: Duration,
-    /// Request sent -> whole answer of a call that does not stream, per attempt.
-    pub unary: Duration,
-    /// No data event for this long after the first.
-    pub idle: Duration,
-    /// From arrival to the end of the exchange.
-    pub total: Duration,
-    /// Waiting for a free slot.
-    pub queue: Duration,
-}
-
-/// Which requests, and where they go.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Route {
-    /// Label in metrics and log.
-    pub name: Arc<str>,
-    /// Raw paths; a trailing `/*` stands for exactly one more segment.
-    pub paths: Vec<String>,
-    /// Glob on the client's model name (`*` matches any run of characters); `None` = any.
-    pub model: Option<String>,
-    /// Methods in upper case; empty = the default of GET and POST.
-    pub methods: Vec<String>,
-    /// Headers and globs on their values: each must match a line of the request.
-    pub headers: Vec<(HeaderName, String)>,
-    /// What the route does.
-    pub action: Action,
-    /// Tried in order when the first cluster has no backend to offer.
-    pub fallback: Vec<Fallback>,
-    /// What `GET /v1/models` lists for this route.
-    pub models: Vec<String>,
-    /// The client's model name -> the backend's.
-    pub aliases: BTreeMap<String, String>,
-    /// Whether a request must ask for a stream.
-    pub streaming: Streaming,
-    /// Ask for the usage frame on streams, and cut it out for clients that did not.
-    pub include_usage: bool,
-    /// Largest body in bytes.
-    pub body_bytes: u64,
-    /// Stream settings of this route.
-    pub stream: Stream,
-    /// Time budgets of this route at its first cluster.
-    pub timeouts: Timeouts,
-    /// What a body may ask.
-    pub guard: Option<Guard>,
-}
-
-impl Route {
-    /// The indices of its clusters and its time budgets at each, in the order in which they are tried; none for
-    /// a fixed answer.
-    pub fn clusters(&self) -> impl Iterator<Item = (usize, &Timeouts)> {
-        let first = match self.action {
-            Action::Proxy(cluster) => Some((cluster, &self.timeouts)),
-            Action::Respond(_) => None,
-        };
-        first.into_iter().chain(self.fallback.iter().map(|fallback| (fallback.cluster, &fallback.timeouts)))
-    }
-
-    /// Whether it names this model of the client's itself, and not by a pattern.
-    pub fn names(&self, model: &str) -> bool {
-        self.aliases.contains_key(model)
-            || self.model.as_deref() == Some(model)
-            || self.models.iter().any(|listed| listed == model)
-    }
-}
-
-/// Another cluster of a route.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fallback {
-    /// Its index in [`Config::clusters`].
-    pub cluster: usize,
-    /// Time budgets of the route there.
-    pub timeouts: Timeouts,
-}
-
-/// What a route does with a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// Send it to the cluster at this index of [`Config::clusters`].
-    Proxy(usize),
-    /// Answer it here.
-    Respond(Fixed),
-}
-
-/// A fixed answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fixed {
-    /// HTTP status, 200 to 599.
-    pub status: u16,
-    /// Value of `Content-Type`.
-    pub content_type: String,
-    /// The body.
-    pub body: String,
-    /// It is for those who have a key. It never is where there are none.
-    pub needs_key: bool,
-}
-
-/// Whether a request must ask for a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Streaming {
-    /// Either way.
-    Any,
-    /// `stream: true` or 400.
-    Required,
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::session_map::{Kind, Place};
+use http::HeaderName;
 
 const ENVIRONMENT: Environment = Environment::bare(4, 8 << 30);
 const SMALLEST: &str = include_str!("../../tests/config/valid/smallest.yaml");

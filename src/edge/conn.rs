@@ -1,21 +1,18 @@
 //! One client connection, as Pingora reads and writes it: knows whether its client takes what we write
 //! (see `blocked`), where its requests end (see `inbound`), and how it must be closed.
 
+mod pingora_impl;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use filedescriptor::OwnedHandle;
 use pingora::protocols::l4::ext::set_snd_buf;
 use pingora::protocols::raw_connect::ProxyDigest;
-use pingora::protocols::tls::SslDigest;
-use pingora::protocols::{
-    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
-    TimingDigest, UniqueID, UniqueIDType,
-};
+use pingora::protocols::{SocketDigest, Stream, UniqueIDType};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -250,50 +247,5 @@ impl AsyncWrite for Conn {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
-    }
-}
-
-impl std::fmt::Debug for Conn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Conn").field("client", &self.client).finish_non_exhaustive()
-    }
-}
-
-#[async_trait]
-impl Shutdown for Conn {
-    async fn shutdown(&mut self) {
-        self.inner.shutdown().await;
-    }
-}
-
-impl UniqueID for Conn {
-    fn id(&self) -> UniqueIDType {
-        self.inner.id()
-    }
-}
-
-impl Ssl for Conn {
-    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.inner.get_ssl_digest()
-    }
-}
-
-impl Peek for Conn {}
-
-impl GetTimingDigest for Conn {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.inner.get_timing_digest()
-    }
-}
-
-impl GetProxyDigest for Conn {
-    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        Some(Arc::clone(&self.digest))
-    }
-}
-
-impl GetSocketDigest for Conn {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.socket.clone()
     }
 }

@@ -6,8 +6,11 @@
 //! The one hard idea: the gateway and the engine must read the same thing. So what parsers disagree
 //! on is refused where we act on it: a name that stands twice, a byte order mark, deep nesting.
 
+mod invalid;
+
 use std::ops::Range;
 
+pub use invalid::Invalid;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
@@ -84,49 +87,6 @@ pub struct Text {
     pub span: Range<usize>,
 }
 
-/// Why a body is refused. No message quotes the body.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Invalid {
-    /// It is not JSON (RFC 8259).
-    #[error("the body is not valid JSON: {reason}")]
-    NotJson {
-        /// What is wrong and where.
-        reason: String,
-    },
-    /// It is JSON, but no object.
-    #[error("the body must be a JSON object")]
-    NotObject,
-    /// A field that is acted on stands twice; parsers disagree on which one counts.
-    #[error("the field {field} stands more than once")]
-    Duplicate {
-        /// Its name.
-        field: &'static str,
-    },
-    /// The same of a field that a JSON pointer names.
-    #[error("the field {pointer} stands more than once")]
-    Twice {
-        /// The pointer.
-        pointer: String,
-    },
-    /// It is nested too deep.
-    #[error("the body is nested deeper than {DEPTH_MAX} levels")]
-    TooDeep,
-    /// It has too many members.
-    #[error("the body has more than {MEMBERS_MAX} members")]
-    TooMany,
-    /// It has a number that is too long.
-    #[error("the body has a number of more than {NUMBER_BYTES_MAX} bytes")]
-    LongNumber,
-    /// A field has the wrong type.
-    #[error("the field {field} must be {must}")]
-    Type {
-        /// Its name.
-        field: &'static str,
-        /// What it must be.
-        must: &'static str,
-    },
-}
-
 impl Peek {
     /// Most tokens that the answer may have, whatever its endpoint calls them.
     pub fn tokens_max(&self) -> Option<u64> {
@@ -140,21 +100,6 @@ impl Peek {
         match self.prompts {
             Some(prompts) => Some(prompts.saturating_mul(each.unwrap_or(1).max(1))),
             None => each,
-        }
-    }
-}
-
-impl Invalid {
-    /// The field it is about, if it is about one.
-    pub fn field(&self) -> Option<&'static str> {
-        match self {
-            Self::Duplicate { field } | Self::Type { field, .. } => Some(field),
-            Self::NotJson { .. }
-            | Self::NotObject
-            | Self::Twice { .. }
-            | Self::TooDeep
-            | Self::TooMany
-            | Self::LongNumber => None,
         }
     }
 }
