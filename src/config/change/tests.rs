@@ -5,8 +5,8 @@ const OLD: &str = "\
 server: { listen: [ { address: 127.0.0.1:0 } ], threads: 2 }
 clusters:
   c:
-backends: [ { name: a, url: http://h:1 }, { name: b, url: http://h:2 } ]
-keepalive: 2s
+    backends: [ { name: a, url: http://h:1 }, { name: b, url: http://h:2 } ]
+    keepalive: 2s
 routes:
   - { name: one, match: { path: /v1/a }, cluster: c }
   - { name: two, match: { path: /v1/b }, cluster: c }
