@@ -69,7 +69,7 @@ fn row(setting: &Setting) -> String {
     if let Kind::Words(words) = &setting.kind {
         let told = words.iter().filter(|(_, meaning)| !meaning.is_empty());
         let told: Vec<String> =
-            told.map(|(word, meaning)| format!(" `{word}`: {}", meaning.trim_end_matches('.'))).collect();
+            told.map(|(word, meaning)| format!(" `{word}`: {}", inside(meaning))).collect();
         if !told.is_empty() {
             what += &format!("{}.", told.join(";"));
         }
@@ -77,6 +77,20 @@ fn row(setting: &Setting) -> String {
     let change = if is_settled_at_start(&setting.path) { "restart" } else { "reload" };
     let cells = [&format!("`{}`", setting.path), &setting.kind.told(), &default(setting), &what, change];
     format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
+}
+
+/// A sentence as it stands within another.
+fn inside(sentence: &str) -> String {
+    let sentence = sentence.trim_end_matches('.');
+    let mut letters = sentence.chars();
+    match (letters.next(), letters.next()) {
+        // No name in capitals.
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            let rest = sentence.strip_prefix(first).unwrap_or_default();
+            first.to_lowercase().chain(rest.chars()).collect()
+        }
+        _ => sentence.to_owned(),
+    }
 }
 
 fn default(setting: &Setting) -> String {
@@ -103,23 +117,27 @@ fn the_reference_is_that_of_the_schema() {
     assert!(made == written, "{PAGE} is not that of the schema (`make golden`): {differing:?}");
 }
 
-/// What an editor shows and the page says has to be worth reading.
+/// What an editor shows and the page says has to be worth reading: no fewer words than make a sense.
 #[test]
 fn every_setting_says_what_it_does_and_what_holds_without_it() {
     let mut thin = Vec::new();
     let groups = groups();
     assert!(groups.len() > 30, "only {} groups", groups.len());
     for group in &groups {
-        if group.about.text.is_empty() {
+        if is_thin(&group.about.text) {
             thin.push(group.path.clone());
         }
         for setting in &group.settings {
             let is_group = matches!(setting.kind, Kind::Group(_));
             let has_default = is_group || setting.about.default != Default::Missing;
-            if setting.about.text.is_empty() || !has_default {
+            if is_thin(&setting.about.text) || !has_default {
                 thin.push(setting.path.clone());
             }
         }
     }
     assert!(thin.is_empty(), "nothing is said of these, or not what holds without them: {thin:?}");
+}
+
+fn is_thin(text: &str) -> bool {
+    text.split_whitespace().count() < 3
 }

@@ -17,7 +17,7 @@ use crate::config::units::{Count, Duration, OrNever, Percent, Rate};
 pub struct Cluster {
     /// Wire particulars of the engines. Default `openai`: any server that keeps to OpenAI's API.
     pub profile: Field<Profile>,
-    /// The servers. Required, unless there is discover.
+    /// The servers of the cluster, each with a name and a url. Required, unless there is discover.
     pub backends: List<Backend>,
     /// Find backends by DNS, instead of or beside the list. Default: none.
     pub discover: Field<Discover>,
@@ -25,7 +25,7 @@ pub struct Cluster {
     pub balance: Field<Balance>,
     /// Keep together what shares a cache.
     pub affinity: Field<Affinity>,
-    /// How a bad backend is noticed.
+    /// How a bad backend is noticed, and what brings it back.
     pub health: Field<Health>,
     /// Where engines are asked for their load; null: nowhere. Default: as below for the profiles vllm, sglang and
     /// llamacpp, null for the others.
@@ -43,16 +43,16 @@ pub struct Cluster {
     /// Credentials toward the backends: pass (the client's own), none, or a credential of the gateway's. Default
     /// `pass`: but none where the file has keys, and pass is refused then.
     pub auth: Field<Auth>,
-    /// Headers of the request to the backend.
+    /// Headers of the request to the backend: what is set and what is taken out.
     pub headers: Field<Headers>,
-    /// TLS toward the backends.
+    /// TLS toward the backends whose url is https.
     pub tls: Field<ClusterTls>,
     /// How long an idle connection to a backend is kept; stay below the engine's own keep-alive, which is 5s for
     /// vLLM. Default `4s`.
     pub keepalive: Field<Duration>,
     /// A salt for vLLM's prefix cache, so that keys share no cached prompts; profile vllm only. Default `none`.
     pub cache_salt: Field<CacheSalt>,
-    /// Time budgets of this cluster; what is left out is as above.
+    /// Time budgets of this cluster; what is left out is as in `timeouts`.
     pub timeouts: Field<Timeouts>,
 }
 
@@ -83,9 +83,9 @@ pub struct Backend {
     pub url: Field<String>,
     /// Share of the work against its neighbours, 1 to 1000000. Default `1`.
     pub weight: Field<Count>,
-    /// Requests at once; more wait in the queue. Default `never`: no limit.
+    /// Requests at once, 1 to 1000000; more wait in the queue. Default `never`: no limit.
     pub max_inflight: Field<OrNever<Count>>,
-    /// Takes no new work. Default `false`.
+    /// It takes no new work; what runs on it goes on. Default `false`.
     pub drain: Field<bool>,
 }
 
@@ -95,7 +95,7 @@ pub struct Backend {
 pub struct Discover {
     /// `HOST:PORT`; every address of the host is a backend, over plain HTTP. Required.
     pub dns: Field<String>,
-    /// How often it is asked. Default `5s`.
+    /// How often the name is looked up. Default `5s`.
     pub every: Field<Duration>,
 }
 
@@ -137,12 +137,12 @@ pub enum AffinityBy {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Health {
-    /// By asking it; null: not at all. Default: as below for the profiles vllm, sglang and llamacpp, null for the
-    /// others.
+    /// A bad backend is noticed by asking it; null: not so. Default: as below for the profiles vllm, sglang and
+    /// llamacpp, null for the others.
     pub active: Field<Active>,
-    /// By what happens to requests.
+    /// A bad backend is noticed by what happens to its requests, and taken out of the rotation.
     pub passive: Field<Passive>,
-    /// By streams that stand still.
+    /// A backend that holds streams and generates nothing is noticed by their standing still.
     pub wedged: Field<Wedged>,
     /// How long a backend that came back gets less work. Default `10s`.
     pub slow_start: Field<Duration>,
@@ -154,9 +154,9 @@ pub struct Health {
 pub struct Active {
     /// Path of the health endpoint, behind the backend's prefix. Default `/health`.
     pub path: Field<String>,
-    /// Time between two checks. Default `2s`.
+    /// Time between two checks of a backend. Default `2s`.
     pub every: Field<Duration>,
-    /// Time for one. Default `1s`.
+    /// Time that one check has. Default `1s`.
     pub timeout: Field<Duration>,
     /// Failures in a row that make it bad. Default `3`.
     pub fall: Field<Count>,
@@ -192,7 +192,7 @@ pub struct Wedged {
 pub struct Scrape {
     /// Path of the metrics endpoint, behind the backend's prefix. Default `/metrics`.
     pub path: Field<String>,
-    /// How often. Default `2s`.
+    /// How often each engine is read, at most. Default `2s`.
     pub every: Field<Duration>,
 }
 
@@ -231,9 +231,9 @@ pub enum Continue {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Headers {
-    /// Set, over what the client sent: name and value. Default `{}`.
+    /// Headers that are set, over what the client sent: name and value. Default `{}`.
     pub set: Field<Entries<Hidden>>,
-    /// Removed. Default `[]`.
+    /// Names of headers that are taken out of what the client sent. Default `[]`.
     pub remove: List<String>,
 }
 
@@ -259,7 +259,7 @@ impl AsRef<str> for Hidden {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClusterTls {
-    /// Check the certificate. Default `true`.
+    /// Check the certificates of the backends. Default `true`.
     pub verify: Field<bool>,
     /// Authorities to trust instead of the system's: a file of certificates in PEM form, read again at each reload.
     /// Default: those that the system trusts.

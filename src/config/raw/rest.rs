@@ -57,11 +57,11 @@ pub struct Key {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeyLimits {
-    /// Requests; all that a period allows may come at once. Default `never`.
+    /// Requests of the key; all that a period allows may come at once. Default `never`.
     pub requests: Field<OrNever<Rate>>,
     /// Tokens of prompts and answers, reserved by an estimate and settled by what was used. Default `never`.
     pub tokens: Field<OrNever<Rate>>,
-    /// Requests at once, in this gateway. Default `never`.
+    /// Requests of the key at once, in this gateway. Default `never`.
     pub concurrent: Field<OrNever<Count>>,
     /// Answers that were given up before their first token. Default `never`.
     pub early_cancels: Field<OrNever<Rate>>,
@@ -91,7 +91,7 @@ pub struct Limits {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PerIp {
-    /// Requests; all that a period allows may come at once. Default `never`.
+    /// Requests of the address; all that a period allows may come at once. Default `never`.
     pub requests: Field<OrNever<Rate>>,
 }
 
@@ -110,13 +110,13 @@ pub struct Cors {
 pub struct Sim {
     /// Name in its answers, unique. Default: sim-1 for the first, and so on.
     pub name: Field<String>,
-    /// Its address, as in `127.0.0.1:9101`. Required.
+    /// The engine's address, as in `127.0.0.1:9101`. Required.
     pub listen: Field<String>,
     /// The model it serves. Default `sim-model`.
     pub model: Field<String>,
     /// Request read to first data event. Default `200ms`.
     pub first_event: Field<Duration>,
-    /// Between two tokens. Default `20ms`.
+    /// Time between two tokens. Default `20ms`.
     pub inter_token: Field<Duration>,
     /// Tokens of an answer when the request names no max_tokens, 1 to 1000000. Default `120`.
     pub tokens: Field<Count>,

@@ -12,10 +12,10 @@ use crate::config::units::{Count, Duration, OrNever, Size};
 pub struct Route {
     /// Label in metrics and log, unique. Default: the first path.
     pub name: Field<String>,
-    /// Which requests.
+    /// Which requests the route takes: all that is written here must fit.
     #[serde(rename = "match")]
     pub matches: Field<Match>,
-    /// The cluster they go to. Required, unless there is respond.
+    /// The cluster that its requests go to. Required, unless there is respond.
     pub cluster: Field<String>,
     /// A fixed answer, instead of a cluster. Default: none.
     pub respond: Field<Respond>,
@@ -32,9 +32,9 @@ pub struct Route {
     pub include_usage: Field<bool>,
     /// Largest body on this route, at most 1GiB; beyond it 413. Default: server.request.body_bytes.
     pub body_bytes: Field<Size>,
-    /// Stream settings of this route; what is left out is as above.
+    /// Stream settings of this route; what is left out is as in `stream`.
     pub stream: Field<Stream>,
-    /// Time budgets of this route; what is left out is the cluster's.
+    /// Time budgets of this route; what is left out is as in its cluster's.
     pub timeouts: Field<Timeouts>,
     /// Bounds on what a body may ask, 400 beyond them.
     pub guard: Field<Guard>,
@@ -85,7 +85,7 @@ pub enum Streaming {
 pub struct Guard {
     /// Largest max_tokens, by whichever of its names; 1 or more. Default: no bound.
     pub max_tokens: Field<Count>,
-    /// Largest n, 1 or more. Default: no bound.
+    /// Largest n, the number of answers, 1 or more. Default: no bound.
     pub n: Field<Count>,
     /// Largest best_of, 1 or more. Default: no bound.
     pub best_of: Field<Count>,
@@ -93,9 +93,9 @@ pub struct Guard {
     pub prompts: Field<Count>,
     /// Largest logprobs, by whichever of its names. Default: no bound.
     pub logprobs: Field<Count>,
-    /// Most tools. Default: no bound.
+    /// Most tools in one request. Default: no bound.
     pub tools: Field<Count>,
-    /// Deepest JSON schema, 1 or more. Default: no bound.
+    /// Levels of the deepest JSON schema, 1 or more. Default: no bound.
     pub schema_depth: Field<Count>,
     /// Fields that are refused: a name at any depth, or a JSON pointer, as in `/metadata/internal`. Default `[]`.
     pub denied: List<String>,

@@ -44,7 +44,7 @@ pub struct Listen {
     /// HTTP/2 without TLS, for clients that begin with its preface; the others get HTTP/1.1. Not together with tls.
     /// Default `false`.
     pub h2c: Field<bool>,
-    /// Mode of a unix socket, quoted. Default `"0660"`.
+    /// Mode of a unix socket, quoted: who may connect. Default `"0660"`.
     pub mode: Field<String>,
     /// TLS 1.2 and later, HTTP/2 by ALPN. Default: none, plain HTTP.
     pub tls: Field<ListenTls>,
@@ -193,8 +193,8 @@ pub enum Format {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rotate {
-    /// At this size, 64KiB or more. Default `256MiB`.
+    /// The file is rotated at this size, 64KiB or more. Default `256MiB`.
     pub size: Field<Size>,
-    /// Old files kept, 1 to 1000. Default `8`.
+    /// How many old files are kept, 1 to 1000. Default `8`.
     pub keep: Field<Count>,
 }
