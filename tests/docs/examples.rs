@@ -4,6 +4,7 @@ use std::env::VarError;
 
 use streamgate::config::{Config, Environment};
 
+use super::settings::PARTS;
 use super::text::{Block, documents, read, split};
 
 /// The machine of whoever follows a page: with a key for the hosted account.
@@ -31,6 +32,28 @@ fn whole_files_in_the_documents_load() {
         }
     }
     assert!(held >= 4, "only {held} files were found");
+}
+
+/// Whether a block is a piece of a file of the gateway: it begins with a part of one.
+fn is_a_piece(block: &Block) -> bool {
+    let first = block.text.lines().find_map(|line| line.split_once(':')).map(|(part, _)| part);
+    block.language == "yaml" && !is_whole(block) && first.is_some_and(|part| PARTS.contains(&part))
+}
+
+/// A piece lacks what is required, and may have `…` in a digest; but all that it names must be there.
+#[test]
+fn pieces_of_files_name_settings_that_there_are() {
+    let mut held = 0;
+    for path in documents() {
+        for block in split(&read(&path)).0.iter().filter(|block| is_a_piece(block)) {
+            held += 1;
+            let Err(problems) = Config::parse(&block.text, &READER) else { continue };
+            let unknown = |what: &str| what.contains("unknown key") || what.contains("is not known here");
+            let named = problems.iter().find(|problem| unknown(&problem.what));
+            assert!(named.is_none(), "{}: {named:?}\n{}", path.display(), block.text);
+        }
+    }
+    assert!(held > 10, "only {held} pieces were found");
 }
 
 /// What a newcomer copies is what the tests of `conf/examples` have loaded.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 /// The parts of the file. What others override stands before them, so that it is described there.
-const PARTS: [&str; 12] = [
+pub(crate) const PARTS: [&str; 12] = [
     "server",
     "log",
     "telemetry",
