@@ -210,8 +210,8 @@ pub struct Queue {
 pub struct Retry {
     /// Attempts in all, 1 or 2. Default `2`.
     pub attempts: Field<Count>,
-    /// Largest share of the live requests that may be second attempts, where more than a minority of the backends
-    /// has failed. Default `20%`.
+    /// Largest share of the live requests that may be second attempts, where more than half of the backends have
+    /// failed. Default `20%`.
     pub budget: Field<Percent>,
     /// Second attempts that are allowed in any case. Default `10/s`.
     pub floor: Field<Rate>,

@@ -108,7 +108,7 @@ pub struct Request {
     pub header_bytes: Field<Size>,
     /// Most header lines, 10 to 256; beyond it 431. Default `100`.
     pub header_count: Field<Count>,
-    /// Time for the whole head, for a TLS handshake and for a PROXY header; beyond it 408. Default `10s`.
+    /// Time for the whole head, beyond it 408; also for a TLS handshake and for a PROXY header. Default `10s`.
     pub header_timeout: Field<Duration>,
     /// Largest body, at most 1GiB; beyond it 413. A route may say otherwise. Default `32MiB`.
     pub body_bytes: Field<Size>,
