@@ -31,7 +31,7 @@ fuzz:
 
 ## Rewrite the golden files of the tests.
 golden:
-	UPDATE_GOLDEN=1 cargo test --test sse_golden --test proxy --test config_files
+	UPDATE_GOLDEN=1 cargo test --test sse_golden --test proxy --test config_files --test docs
 
 ## Build the image (needs a Docker engine).
 docker:

@@ -71,9 +71,9 @@ pub fn changes(old: Version<'_>, new: Version<'_>) -> Vec<Change> {
     let fixed = fixed(old.config, new.config);
     // A default that was written out changes nothing of what the process does.
     let differs = |path: &str| concerns(&fixed, path) || (STORE.contains(&path) && fixed.contains(&STORE[0]));
-    changes.retain(|change| !is_fixed(&change.path) || differs(&change.path));
+    changes.retain(|change| !is_settled_at_start(&change.path) || differs(&change.path));
     for change in &mut changes {
-        change.needs_restart = is_fixed(&change.path);
+        change.needs_restart = is_settled_at_start(&change.path);
     }
     changes
 }
@@ -108,8 +108,9 @@ pub fn needs_restart(running: &Config, new: &Loaded) -> Result<(), Problems> {
     Err(Problems::new(problems, 0))
 }
 
-/// Whether a running process cannot change the setting at this path.
-fn is_fixed(path: &str) -> bool {
+/// Whether the setting at this path is settled when the process starts, so that a reload with another value is
+/// refused.
+pub fn is_settled_at_start(path: &str) -> bool {
     let first = path.split(['.', '[']).next().unwrap_or(path);
     matches!(first, "server" | "sim")
         || matches!(path, "log" | "log.format" | "log.access" | "telemetry" | "telemetry.otlp")

@@ -39,7 +39,7 @@ mod view;
 
 use std::sync::Arc;
 
-pub use change::{Change, Kind as ChangeKind, Version, changes, needs_restart};
+pub use change::{Change, Kind as ChangeKind, Version, changes, is_settled_at_start, needs_restart};
 pub use cluster::{
     Active, Affinity, AffinityBy, Auth, Backend, Balance, Cluster, Credential, Discover, Health, Passive,
     Profile, Retry, Scrape,

@@ -15,40 +15,44 @@ use crate::config::units::{Count, Duration, OrNever, Percent, Rate};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cluster {
-    /// Wire particulars of the engines. Default openai: any server that keeps to OpenAI's API.
+    /// Wire particulars of the engines. Default `openai`: any server that keeps to OpenAI's API.
     pub profile: Field<Profile>,
-    /// The servers.
+    /// The servers of the cluster, each with a name and a url. Required, unless there is discover.
     pub backends: List<Backend>,
-    /// Find backends by DNS, instead of or beside the list.
+    /// Find backends by DNS, instead of or beside the list. Default: none.
     pub discover: Field<Discover>,
-    /// How a backend is chosen. Default least_load.
+    /// How a backend is chosen. Default `least_load`.
     pub balance: Field<Balance>,
     /// Keep together what shares a cache.
     pub affinity: Field<Affinity>,
-    /// How a bad backend is noticed.
+    /// How a bad backend is noticed, and what brings it back.
     pub health: Field<Health>,
-    /// Where load is read from.
+    /// Where engines are asked for their load; null: nowhere. Default: as below for the profiles vllm, sglang and
+    /// llamacpp, null for the others.
     pub scrape: Field<Scrape>,
-    /// Waiting for a free slot.
+    /// Waiting for a free slot, where every backend is at its max_inflight.
     pub queue: Field<Queue>,
     /// When a failed attempt moves to another backend.
     pub retry: Field<Retry>,
-    /// Finish a stream that was cut mid-answer on another backend. Default never.
+    /// Finish a stream that was cut mid-answer on another backend. This version takes never only. Default `never`.
     #[serde(rename = "continue")]
     pub continuation: Field<Continue>,
-    /// Ask for running usage. Default false.
+    /// Ask for usage with each event, so that a stream that is left is known to the token; profiles vllm and sglang
+    /// only. Default `false`.
     pub continuous_usage: Field<bool>,
-    /// Credentials toward the backends. Default pass: the client's own.
+    /// Credentials toward the backends: pass (the client's own), none, or a credential of the gateway's. Default
+    /// `pass`: but none where the file has keys, and pass is refused then.
     pub auth: Field<Auth>,
-    /// Headers of the request to the backend.
+    /// Headers of the request to the backend: what is set and what is taken out.
     pub headers: Field<Headers>,
-    /// TLS toward the backends.
+    /// TLS toward the backends whose url is https.
     pub tls: Field<ClusterTls>,
-    /// How long an idle connection is kept; stay below the engine's own keep-alive. Default 4s.
+    /// How long an idle connection to a backend is kept; stay below the engine's own keep-alive, which is 5s for
+    /// vLLM. Default `4s`.
     pub keepalive: Field<Duration>,
-    /// A salt for vLLM's prefix cache, so that keys share no cached prompts. Default none.
+    /// A salt for vLLM's prefix cache, so that keys share no cached prompts; profile vllm only. Default `none`.
     pub cache_salt: Field<CacheSalt>,
-    /// Time budgets of this cluster.
+    /// Time budgets of this cluster; what is left out is as in `timeouts`.
     pub timeouts: Field<Timeouts>,
 }
 
@@ -72,15 +76,16 @@ pub enum Profile {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Backend {
-    /// Unique in its cluster.
+    /// Its name in metrics, logs and drains, unique in its cluster. Required.
     pub name: Field<String>,
-    /// `http://HOST:PORT` or `https://HOST`, with a path prefix if need be.
+    /// `http://HOST:PORT` or `https://HOST`, with a path prefix if need be, which comes before the client's path.
+    /// Required.
     pub url: Field<String>,
-    /// Share of the work against its neighbours. Default 1.
+    /// Share of the work against its neighbours, 1 to 1000000. Default `1`.
     pub weight: Field<Count>,
-    /// Requests at once. Default never: no limit.
+    /// Requests at once, 1 to 1000000; more wait in the queue. Default `never`: no limit.
     pub max_inflight: Field<OrNever<Count>>,
-    /// Takes no new work. Default false.
+    /// It takes no new work; what runs on it goes on. Default `false`.
     pub drain: Field<bool>,
 }
 
@@ -88,9 +93,9 @@ pub struct Backend {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Discover {
-    /// `HOST:PORT`; every address of the host is a backend.
+    /// `HOST:PORT`; every address of the host is a backend, over plain HTTP. Required.
     pub dns: Field<String>,
-    /// How often it is asked. Default 5s.
+    /// How often the name is looked up. Default `5s`.
     pub every: Field<Duration>,
 }
 
@@ -112,9 +117,9 @@ pub enum Balance {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Affinity {
-    /// What to stick by: session, prefix; the first that is present.
+    /// What to stick by: session, prefix; the first that a request has. Default `[]`: nothing sticks.
     pub by: List<AffinityBy>,
-    /// How far above the mean a backend may run before its overflow spills. Default 1.25.
+    /// How far above the mean a backend may run before its overflow spills, 1 to 100. Default `1.25`.
     pub load_bound: Field<f64>,
 }
 
@@ -132,13 +137,14 @@ pub enum AffinityBy {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Health {
-    /// By asking it.
+    /// A bad backend is noticed by asking it; null: not so. Default: as below for the profiles vllm, sglang and
+    /// llamacpp, null for the others.
     pub active: Field<Active>,
-    /// By what happens to requests.
+    /// A bad backend is noticed by what happens to its requests, and taken out of the rotation.
     pub passive: Field<Passive>,
-    /// By streams that stand still.
+    /// A backend that holds streams and generates nothing is noticed by their standing still.
     pub wedged: Field<Wedged>,
-    /// How long a backend that came back gets less work. Default 10s.
+    /// How long a backend that came back gets less work. Default `10s`.
     pub slow_start: Field<Duration>,
 }
 
@@ -146,15 +152,15 @@ pub struct Health {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Active {
-    /// Path of the health endpoint. Default /health.
+    /// Path of the health endpoint, behind the backend's prefix. Default `/health`.
     pub path: Field<String>,
-    /// Time between two checks. Default 2s.
+    /// Time between two checks of a backend. Default `2s`.
     pub every: Field<Duration>,
-    /// Time for one. Default 1s.
+    /// Time that one check has. Default `1s`.
     pub timeout: Field<Duration>,
-    /// Failures that make it bad. Default 3.
+    /// Failures in a row that make it bad. Default `3`.
     pub fall: Field<Count>,
-    /// Successes that make it good. Default 2.
+    /// Successes in a row that make it good. Default `2`.
     pub rise: Field<Count>,
 }
 
@@ -162,13 +168,13 @@ pub struct Active {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Passive {
-    /// Failures in a row. Default 3.
+    /// Failures in a row that take it out of the rotation. Default `3`.
     pub consecutive: Field<Count>,
-    /// First time out of the rotation. Default 10s.
+    /// First time out of the rotation; each further one is twice as long. Default `10s`.
     pub ejection: Field<Duration>,
-    /// Longest time out of it. Default 300s.
+    /// Longest time out of it, not less than ejection. Default `300s`.
     pub ejection_max: Field<Duration>,
-    /// Largest share of the cluster that may be out at once. Default 50%.
+    /// Largest share of the cluster that may be out at once. Default `50%`.
     pub max_ejected: Field<Percent>,
 }
 
@@ -176,7 +182,7 @@ pub struct Passive {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Wedged {
-    /// Streams in flight, and no data event for this long. Default 120s.
+    /// Streams in flight, and no data event for this long. Default `120s`.
     pub after: Field<Duration>,
 }
 
@@ -184,9 +190,9 @@ pub struct Wedged {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scrape {
-    /// Path of the metrics endpoint. Default /metrics.
+    /// Path of the metrics endpoint, behind the backend's prefix. Default `/metrics`.
     pub path: Field<String>,
-    /// How often. Default 2s.
+    /// How often each engine is read, at most. Default `2s`.
     pub every: Field<Duration>,
 }
 
@@ -194,7 +200,7 @@ pub struct Scrape {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Queue {
-    /// Requests that may wait. Default 1000.
+    /// Requests that may wait, 0 to 1000000; one more is told 503 overloaded. Default `1000`.
     pub max: Field<Count>,
 }
 
@@ -202,11 +208,12 @@ pub struct Queue {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retry {
-    /// Attempts in all, 1 or 2. Default 2.
+    /// Attempts in all, 1 or 2. Default `2`.
     pub attempts: Field<Count>,
-    /// Largest share of requests that may be tried again. Default 20%.
+    /// Largest share of the live requests that may be second attempts, where more than half of the backends have
+    /// failed. Default `20%`.
     pub budget: Field<Percent>,
-    /// Second attempts that are always allowed. Default 10/s.
+    /// Second attempts that are allowed in any case. Default `10/s`.
     pub floor: Field<Rate>,
 }
 
@@ -224,9 +231,9 @@ pub enum Continue {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Headers {
-    /// Set, over what the client sent.
+    /// Headers that are set, over what the client sent: name and value. Default `{}`.
     pub set: Field<Entries<Hidden>>,
-    /// Removed.
+    /// Names of headers that are taken out of what the client sent. Default `[]`.
     pub remove: List<String>,
 }
 
@@ -252,11 +259,12 @@ impl AsRef<str> for Hidden {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClusterTls {
-    /// Check the certificate. Default true.
+    /// Check the certificates of the backends. Default `true`.
     pub verify: Field<bool>,
-    /// Authorities to trust instead of the system's: a file of certificates in PEM form.
+    /// Authorities to trust instead of the system's: a file of certificates in PEM form, read again at each reload.
+    /// Default: those that the system trusts.
     pub ca: Field<String>,
-    /// Server name to ask for and to check, if not the URL's host.
+    /// Server name to ask for and to check. Default: the URL's host.
     pub sni: Field<String>,
 }
 
@@ -284,15 +292,15 @@ pub enum Auth {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthSource {
-    /// Environment variable with a bearer token.
+    /// Environment variable with a bearer token. Default: none.
     pub bearer_env: Field<String>,
-    /// File with a bearer token.
+    /// File with a bearer token. Default: none.
     pub bearer_file: Field<String>,
-    /// Header to set instead of Authorization.
+    /// Header to set instead of Authorization, together with env or file. Default: none.
     pub header: Field<String>,
-    /// Environment variable with that header's value.
+    /// Environment variable with that header's value. Default: none.
     pub env: Field<String>,
-    /// File with that header's value.
+    /// File with that header's value. Default: none.
     pub file: Field<String>,
 }
 

@@ -24,28 +24,30 @@ pub use server::*;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct File {
-    /// How the process runs. Changing this part needs a restart.
+    /// How the process runs: listeners, bounds of what clients may send, memory, shutdown. Changing this part needs
+    /// a restart or an upgrade.
     pub server: Field<Server>,
     /// Where log lines go.
     pub log: Field<Log>,
-    /// Traces.
+    /// Traces, for an OpenTelemetry collector.
     pub telemetry: Field<Telemetry>,
     /// How streams are kept flowing, bounded and ended; a route may override any of it.
     pub stream: Field<Stream>,
-    /// Time budgets; a cluster or a route may override any of them.
+    /// Time budgets; a cluster or a route may override any of them. Each has to be more than nothing.
     pub timeouts: Field<Timeouts>,
-    /// Groups of backends that serve the same thing, by name.
+    /// Groups of backends that serve the same thing, by a name of your choice.
     pub clusters: Field<Entries<Cluster>>,
-    /// Which requests go where. The first match wins.
+    /// Which requests go where. The first match wins; a path that stands in no route is answered 404. Required: one
+    /// or more.
     pub routes: List<Route>,
-    /// The session id: where it is read, where it is put.
+    /// The session id of a conversation: where it is read, where it is put.
     pub session: Field<Session>,
-    /// API keys. None: everyone who reaches the gateway may use it.
+    /// API keys of clients. Default `[]`: everybody who reaches the gateway may use it.
     pub keys: List<Key>,
-    /// Limits for all keys together.
+    /// Limits that are not those of one key, and where limits are counted.
     pub limits: Field<Limits>,
     /// Cross-origin requests of browsers.
     pub cors: Field<Cors>,
-    /// Simulated engines inside the process, for demos and load tests without a GPU.
+    /// Simulated engines inside the process, for demos and load tests without a GPU. Default `[]`.
     pub sim: List<Sim>,
 }

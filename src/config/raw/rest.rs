@@ -10,9 +10,9 @@ use crate::config::units::{Count, Duration, OrNever, Percent, Rate, Size};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {
-    /// Address of an OTLP collector.
+    /// Address of an OTLP collector's gRPC port, as in `http://127.0.0.1:4317`; no TLS. Default: none, no traces.
     pub otlp: Field<String>,
-    /// Share of exchanges that are traced. Default 1%.
+    /// Share of exchanges that are traced. Default `1%`.
     pub sample: Field<Percent>,
 }
 
@@ -20,11 +20,12 @@ pub struct Telemetry {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Session {
-    /// Places to look for it, as header:NAME, cookie:NAME or body:/POINTER; the first present wins.
+    /// Places to look for the id, as header:NAME, cookie:NAME or body:/POINTER, at most 16; the first that has a
+    /// usable one wins. Default `["header:X-Session-Id", "cookie:session_id", "body:/session_id"]`.
     pub from: List<String>,
-    /// Places to add it where it is absent.
+    /// Places to add the id where it is absent, at most 16; what a client sent is never overwritten. Default `[]`.
     pub to: List<String>,
-    /// What to do without one. Default pass.
+    /// What to do with a request for a cluster that has no id. Default `pass`.
     pub missing: Field<Missing>,
 }
 
@@ -42,13 +43,13 @@ pub enum Missing {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Key {
-    /// Name in logs.
+    /// Name of the key in logs and limits, 1 to 128 bytes, unique. Keep it when the key is renewed. Required.
     pub name: Field<String>,
-    /// SHA-256 of the whole key in hex, quoted; `streamgate key new` makes one.
+    /// SHA-256 of the whole key in hex, quoted; `streamgate key new` makes a key and this line. Required.
     pub sha256: Field<String>,
     /// Models it may use, by the client's name; "*" matches any run of characters. Default: every model.
     pub models: List<String>,
-    /// Its limits.
+    /// How much it may use.
     pub limits: Field<KeyLimits>,
 }
 
@@ -56,15 +57,15 @@ pub struct Key {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeyLimits {
-    /// Requests.
+    /// Requests of the key; all that a period allows may come at once. Default `never`.
     pub requests: Field<OrNever<Rate>>,
-    /// Tokens.
+    /// Tokens of prompts and answers, reserved by an estimate and settled by what was used. Default `never`.
     pub tokens: Field<OrNever<Rate>>,
-    /// Requests at once.
+    /// Requests of the key at once, in this gateway. Default `never`.
     pub concurrent: Field<OrNever<Count>>,
-    /// Streams given up before their first token.
+    /// Answers that were given up before their first token. Default `never`.
     pub early_cancels: Field<OrNever<Rate>>,
-    /// Connections.
+    /// Open connections on which the key was used. Default `never`.
     pub connections: Field<OrNever<Count>>,
 }
 
@@ -72,17 +73,17 @@ pub struct KeyLimits {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Where counts are kept: memory, redis://HOST:PORT, or rediss://HOST:PORT with TLS; a user and a database may stand in it.
-    /// Default memory.
+    /// Where requests and tokens of keys are counted: memory, redis://HOST:PORT, or rediss://HOST:PORT with TLS; a
+    /// user and a database may stand in it. Default `memory`.
     pub store: Field<String>,
-    /// Environment variable that holds the password of the store.
+    /// Environment variable that holds the password of the store. Default: none, no password.
     pub store_password_env: Field<String>,
-    /// File that holds the password of the store. It is read anew for each connection.
+    /// File that holds the password of the store. It is read anew for each connection. Default: none, no password.
     pub store_password_file: Field<String>,
     /// File of authorities in PEM form that may vouch for a store with TLS. It is read anew for each connection.
     /// Default: those that the system trusts.
     pub store_ca: Field<String>,
-    /// For each client address.
+    /// For each client address, or each /64 of IPv6, whatever the key.
     pub per_ip: Field<PerIp>,
 }
 
@@ -90,7 +91,7 @@ pub struct Limits {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PerIp {
-    /// Requests. Default never.
+    /// Requests of the address; all that a period allows may come at once. Default `never`.
     pub requests: Field<OrNever<Rate>>,
 }
 
@@ -98,7 +99,8 @@ pub struct PerIp {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cors {
-    /// Origins that are let in, each in full.
+    /// Origins whose pages are let in, each in full, as in `"https://chat.example.com"`. Default `[]`: no other
+    /// page.
     pub origins: List<String>,
 }
 
@@ -106,26 +108,26 @@ pub struct Cors {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sim {
-    /// Name in its answers. Default: sim-1 for the first, and so on.
+    /// Name in its answers, unique. Default: sim-1 for the first, and so on.
     pub name: Field<String>,
-    /// Its address.
+    /// The engine's address, as in `127.0.0.1:9101`. Required.
     pub listen: Field<String>,
-    /// The model it serves. Default sim-model.
+    /// The model it serves. Default `sim-model`.
     pub model: Field<String>,
-    /// Request read to first data event. Default 200ms.
+    /// Request read to first data event. Default `200ms`.
     pub first_event: Field<Duration>,
-    /// Between two events. Default 20ms.
+    /// Time between two tokens. Default `20ms`.
     pub inter_token: Field<Duration>,
-    /// Tokens of an answer when the request names no max_tokens. Default 120.
+    /// Tokens of an answer when the request names no max_tokens, 1 to 1000000. Default `120`.
     pub tokens: Field<Count>,
-    /// Size of one event. Default 230B.
+    /// Size of one event, at most 16MiB. Default `230B`.
     pub event_bytes: Field<Size>,
-    /// Send the 200 before the prefill, as vLLM does. Default true.
+    /// Send the 200 before the prefill, as vLLM does. Default `true`.
     pub early_200: Field<bool>,
-    /// How long an idle connection is kept. Default 5s.
+    /// How long an idle connection is kept. Default `5s`.
     pub keepalive: Field<Duration>,
-    /// Faults to play.
+    /// Faults to play, as in `[reset_at=5]`. Default `[]`.
     pub faults: List<String>,
-    /// Tokens written at once. Default 1.
+    /// Tokens written at once, 1 to 10000. Default `1`.
     pub batch: Field<Count>,
 }

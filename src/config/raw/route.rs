@@ -10,32 +10,33 @@ use crate::config::units::{Count, Duration, OrNever, Size};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Route {
-    /// Label in metrics and log. Default: the first path.
+    /// Label in metrics and log, unique. Default: the first path.
     pub name: Field<String>,
-    /// Which requests.
+    /// Which requests the route takes: all that is written here must fit.
     #[serde(rename = "match")]
     pub matches: Field<Match>,
-    /// The cluster they go to.
+    /// The cluster that its requests go to. Required, unless there is respond.
     pub cluster: Field<String>,
-    /// A fixed answer, instead of a cluster.
+    /// A fixed answer, instead of a cluster. Default: none.
     pub respond: Field<Respond>,
-    /// What GET /v1/models lists for this route.
+    /// What GET /v1/models lists for this route; match.model decides where a request goes. Default `[]`.
     pub models: List<String>,
-    /// The client's model name -> the backend's.
+    /// The client's model name -> the backend's, put into the body. Keys, limits and logs go by the client's.
+    /// Default `{}`.
     pub aliases: Field<Entries<String>>,
-    /// Clusters to try, in order, when this one has no usable backend.
+    /// Clusters to try, in order, when this one has no backend to offer. Default `[]`.
     pub fallback: List<String>,
-    /// Whether a request must ask for a stream. Default any.
+    /// Whether a request must ask for a stream. Default `any`.
     pub streaming: Field<Streaming>,
-    /// Ask engines for the usage frame; cut it out for clients that did not. Default true.
+    /// Ask engines for the usage frame of a stream; cut it out again for clients that did not ask. Default `true`.
     pub include_usage: Field<bool>,
-    /// Largest body. Default: the server's.
+    /// Largest body on this route, at most 1GiB; beyond it 413. Default: server.request.body_bytes.
     pub body_bytes: Field<Size>,
-    /// Stream settings of this route.
+    /// Stream settings of this route; what is left out is as in `stream`.
     pub stream: Field<Stream>,
-    /// Time budgets of this route.
+    /// Time budgets of this route; what is left out is as in its cluster's.
     pub timeouts: Field<Timeouts>,
-    /// Limits on what a body may ask.
+    /// Bounds on what a body may ask, 400 beyond them.
     pub guard: Field<Guard>,
 }
 
@@ -43,13 +44,14 @@ pub struct Route {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Match {
-    /// One path or several; a segment "*" stands for exactly one.
+    /// One path or several, compared as they stand; a segment "*" stands for exactly one. Required.
     pub path: Field<OneOrMany>,
-    /// The client's model name; "*" matches any run of characters. Quote what begins with "*".
+    /// The client's model name; "*" matches any run of characters. Quote what begins with "*". Default: every
+    /// model, and none.
     pub model: Field<String>,
-    /// Methods. Default GET and POST.
+    /// Methods; HEAD comes with GET. Default: GET and POST.
     pub methods: List<String>,
-    /// Headers and the values they must have; "*" matches any run of characters.
+    /// Headers and the values they must have; "*" matches any run of characters. Default `{}`.
     pub headers: Field<Entries<String>>,
 }
 
@@ -57,13 +59,13 @@ pub struct Match {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Respond {
-    /// HTTP status, 200 to 599. Default 200.
+    /// HTTP status, 200 to 599. Default `200`.
     pub status: Field<Count>,
-    /// Content type of the body. Default text/plain.
+    /// Content type of the body. Default `text/plain`.
     pub content_type: Field<String>,
-    /// The body. Default empty.
+    /// The body, at most 64KiB. Default `""`.
     pub body: Field<String>,
-    /// Whether it is for clients with an API key only. Default false: everybody gets it.
+    /// Whether it is for clients with an API key only. Default `false`: everybody gets it.
     pub needs_key: Field<bool>,
 }
 
@@ -81,21 +83,21 @@ pub enum Streaming {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Guard {
-    /// Largest max_tokens.
+    /// Largest max_tokens, by whichever of its names; 1 or more. Default: no bound.
     pub max_tokens: Field<Count>,
-    /// Largest n.
+    /// Largest n, the number of answers, 1 or more. Default: no bound.
     pub n: Field<Count>,
-    /// Largest best_of.
+    /// Largest best_of, 1 or more. Default: no bound.
     pub best_of: Field<Count>,
-    /// Most prompts in one request.
+    /// Most prompts in one request, 1 or more. Default: no bound.
     pub prompts: Field<Count>,
-    /// Largest logprobs.
+    /// Largest logprobs, by whichever of its names. Default: no bound.
     pub logprobs: Field<Count>,
-    /// Most tools.
+    /// Most tools in one request. Default: no bound.
     pub tools: Field<Count>,
-    /// Deepest JSON schema.
+    /// Levels of the deepest JSON schema, 1 or more. Default: no bound.
     pub schema_depth: Field<Count>,
-    /// Fields that are refused.
+    /// Fields that are refused: a name at any depth, or a JSON pointer, as in `/metadata/internal`. Default `[]`.
     pub denied: List<String>,
 }
 
@@ -103,21 +105,24 @@ pub struct Guard {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stream {
-    /// A comment goes to the client after this much silence. Default 15s.
+    /// A comment goes to the client after this much silence. Default `15s`.
     pub heartbeat: Field<OrNever<Duration>>,
-    /// An upstream 200 waits this long for its first event before it is passed on. Default 5s.
+    /// A 200 of the engine waits this long for its first event before it is passed on: until then another backend
+    /// can take over, and an error is a real status. Default `5s`.
     pub hold_headers: Field<Duration>,
-    /// After this much silence with no upstream answer at all, commit 200. Default never.
+    /// After this much silence of an engine that has not even answered, send the client 200 and go on with
+    /// heartbeats. Default `never`.
     pub early_headers: Field<OrNever<Duration>>,
-    /// Response bytes a stream may hold in the gateway, 16KiB to 16MiB. Default 64KiB.
+    /// Response bytes a stream may hold in the gateway, 16KiB to 16MiB. Default `64KiB`.
     pub window: Field<Size>,
-    /// An event is held until whole up to this size, 1KiB to the window. Default 16KiB.
+    /// An event is held until it is whole up to this size, 1KiB to the window; a larger one passes in pieces.
+    /// Default `16KiB`.
     pub event_hold: Field<Size>,
-    /// A client that takes no byte for this long is cut. Default 30s.
+    /// A client that takes no byte for this long is cut, and its engine freed. Default `30s`.
     pub write_stall: Field<Duration>,
-    /// What it means when a client closes its sending side early. Default abort.
+    /// What it means when a client closes its sending side before its answer is over. Default `abort`.
     pub half_close: Field<HalfClose>,
-    /// How the body ends after an error event. Default clean.
+    /// How the body ends after an error event. Default `clean`.
     pub failure_end: Field<FailureEnd>,
 }
 
@@ -145,16 +150,18 @@ pub enum FailureEnd {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
-    /// TCP and TLS, for each attempt. Default 5s.
+    /// TCP and TLS, for each attempt; then 504 connect_timeout. Default `5s`.
     pub connect: Field<Duration>,
-    /// Request sent to first data event of a stream, for each attempt. Default 120s.
+    /// Request sent to first data event of a stream, for each attempt; then 504 first_event_timeout. Default
+    /// `120s`.
     pub first_event: Field<Duration>,
-    /// Request sent to the whole answer of a call that does not stream. Default 10m.
+    /// Request sent to the whole answer of a call that does not stream; then 504 unary_timeout. Default `10m`.
     pub unary: Field<Duration>,
-    /// No data event for this long after the first. Default 60s.
+    /// No data event for this long after the first; then an error event idle_timeout. Comments do not count.
+    /// Default `60s`.
     pub idle: Field<Duration>,
-    /// From arrival to the end. Default 30m.
+    /// From arrival to the end; then 504 total_timeout, or an error event. Default `30m`.
     pub total: Field<Duration>,
-    /// Waiting for a free slot. Default 30s.
+    /// Waiting for a free slot; then 503 queue_timeout. Default `30s`.
     pub queue: Field<Duration>,
 }
