@@ -18,9 +18,19 @@ const REQUESTS: u64 = 100;
 const CONCURRENCY: usize = 10;
 const CONCURRENCY_AT_RATE: usize = 10_000;
 
-/// Put an OpenAI-compatible endpoint under load and check every answer. Exit code 0: all were right; 1: one was wrong;
-/// 64: bad arguments; 75: the target cannot be reached.
+/// What stands below the options.
+const HELP: &str = "\
+Examples:
+  streamgate bench http://127.0.0.1:8080/v1
+  streamgate bench http://127.0.0.1:8080/v1 -c 200 -d 1m --unary 10 --cancel 20@5 --slow 5@2000
+  streamgate bench https://llm.example.com/v1 --key-env LLM_KEY --model llama --rate 20 -d 5m --json run.json
+
+Exit codes: 0 every answer was right, 1 an answer or a reload was wrong, 64 bad arguments, 75 the target cannot be
+reached. Ctrl-C ends the run early and reports what was done.";
+
+/// Put an OpenAI-compatible endpoint under load and check every answer.
 #[derive(Debug, Clone, clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// The endpoint: a base as http://127.0.0.1:8080/v1, or a whole .../chat/completions or .../completions.
     #[arg(value_name = "URL")]

@@ -21,7 +21,6 @@ use super::roads::Roads;
 use super::tally::{End, Notes, Tally};
 use super::target::Place;
 use super::wrong::{Wrong, quote, said};
-use crate::server::chain;
 use crate::sim::unix_us;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -152,7 +151,7 @@ impl Client {
                 timeout(self.patience, body.frame()).await.map_err(|_| Wrong::Silence(self.patience))?;
             match frame {
                 None => return Ok(None),
-                Some(Err(error)) => return Err(Wrong::Cut { tokens, why: chain(&error) }),
+                Some(Err(error)) => return Err(Wrong::failed(tokens, &error)),
                 // Trailers say nothing of an answer.
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {

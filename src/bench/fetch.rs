@@ -56,11 +56,11 @@ pub(super) async fn fetch(
     let asking = async {
         let mut road = Road::open(dialer.dial(None).await?, way.http2, false).await?;
         let request = request(method, place, way.http2, headers, Bytes::new());
-        let cut = |why: String| Wrong::Cut { tokens: 0, why };
-        let answer = road.send(request).await.map_err(|error| cut(crate::server::chain(&error)))?;
+        let answer = road.send(request).await.map_err(|error| Wrong::failed(0, &error))?;
         let status = answer.status().as_u16();
         let body = Limited::new(answer.into_body(), BODY_MAX).collect().await;
-        Ok((status, body.map_err(|error| cut(error.to_string()))?.to_bytes()))
+        let body = body.map_err(|error| Wrong::Cut { tokens: 0, why: error.to_string() })?;
+        Ok((status, body.to_bytes()))
     };
     timeout(way.patience, asking).await.map_err(|_| Wrong::Silence(way.patience))?
 }

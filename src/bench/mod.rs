@@ -55,7 +55,6 @@ use reloads::Reloads;
 use report::{Report, Requests, Times};
 use roads::Roads;
 use tally::Tally;
-use target::Target;
 use wrong::{Wrong, said};
 
 /// Why there is no report.
@@ -144,7 +143,7 @@ async fn client(plan: &Plan) -> Result<Client, Error> {
         None => first_model(&dialer, plan).await?,
     };
     let roads = Roads::new(dialer, &plan.way);
-    drop(roads.dial(None).await.map_err(|wrong| away(&plan.target, &wrong))?);
+    drop(roads.dial(None).await.map_err(|wrong| away(plan, &wrong))?);
     let ask = Ask {
         dialect: plan.target.dialect,
         model,
@@ -165,9 +164,17 @@ async fn client(plan: &Plan) -> Result<Client, Error> {
     })
 }
 
-fn away(target: &Target, wrong: &Wrong) -> Error {
-    let place = &target.place;
-    Error::Away(format!("{}://{}: {wrong}", if place.tls { "https" } else { "http" }, place.authority))
+/// The target could not be asked even once.
+fn away(plan: &Plan, wrong: &Wrong) -> Error {
+    let place = &plan.target.place;
+    let scheme = if place.tls { "https" } else { "http" };
+    let spoken = matches!(wrong, Wrong::Cut { .. } | Wrong::Http(_));
+    let hint = match (spoken, plan.way.http2) {
+        (true, true) if !place.tls => " (is HTTP/2 spoken there, in the clear?)",
+        (true, false) => " (is it HTTP/1.1 that is spoken there?)",
+        _ => "",
+    };
+    Error::Away(format!("{scheme}://{}: {wrong}{hint}", place.authority))
 }
 
 /// A list of models as far as it is read.
@@ -184,7 +191,7 @@ struct Model {
 async fn first_model(dialer: &Dialer, plan: &Plan) -> Result<String, Error> {
     let place = &plan.target.models;
     let answer = fetch::fetch(dialer, &plan.way, Method::GET, place, &plan.headers).await;
-    let (status, body) = answer.map_err(|wrong| away(&plan.target, &wrong))?;
+    let (status, body) = answer.map_err(|wrong| away(plan, &wrong))?;
     let hint = match status {
         200 => "no model is listed; name one with --model",
         401 | 403 => "see --key-env",

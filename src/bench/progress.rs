@@ -72,7 +72,8 @@ impl Progress {
     fn tell(&self, now: &Now) {
         let mut out = stderr().lock();
         let told = if self.live {
-            let columns = size().map_or(COLUMNS, |(columns, _)| columns);
+            let columns = size().map_or(0, |(columns, _)| columns);
+            let columns = if columns == 0 { COLUMNS } else { columns };
             let line: String = live(now).chars().take(usize::from(columns).saturating_sub(1)).collect();
             queue!(out, MoveToColumn(0), Print(line), Clear(ClearType::UntilNewLine))
         } else {

@@ -83,7 +83,7 @@ impl Report {
 
     /// The table, and what is to be said beside it.
     pub(super) fn text(&self) -> String {
-        let mut text = format!("{} on {}\n\n{}\n", self.model, self.target, self.table());
+        let mut text = format!("{} on {}\n\n{}", self.model, self.target, self.table());
         let mut line = |words: String| {
             let written = writeln!(text, "{words}");
             debug_assert!(written.is_ok(), "a String takes all it is given");
@@ -115,14 +115,16 @@ impl Report {
             ("whole answer, no stream", times.unary),
             ("cancel, until the engine knows", times.cancel),
         ];
+        let seen: Vec<_> = rows.into_iter().filter_map(|(name, spread)| Some((name, spread?))).collect();
+        if seen.is_empty() {
+            return String::new();
+        }
         let mut table = row("", ["count", "p50", "p90", "p99", "max"].map(str::to_owned));
-        for (name, spread) in rows {
-            let Some(spread) = spread else { continue };
-            let times = [spread.p50, spread.p90, spread.p99, spread.max].map(time);
-            let [p50, p90, p99, max] = times;
+        for (name, spread) in seen {
+            let [p50, p90, p99, max] = [spread.p50, spread.p90, spread.p99, spread.max].map(time);
             table += &row(name, [spread.count.to_string(), p50, p90, p99, max]);
         }
-        table
+        table + "\n"
     }
 
     fn ended(&self) -> String {

@@ -10,7 +10,6 @@ use super::args::Way;
 use super::dial::Dialer;
 use super::road::{Body, Driver, Road};
 use super::wrong::Wrong;
-use crate::server::chain;
 
 /// Requests that share a connection of HTTP/2: no more than servers allow by custom.
 const SHARING: usize = 100;
@@ -51,11 +50,11 @@ impl Roads {
             match road.send(request.clone()).await {
                 Ok(response) => return Ok((response, road)),
                 Err(error) if error.is_canceled() => {}
-                Err(error) => return Err(cut(&error)),
+                Err(error) => return Err(Wrong::failed(0, &error)),
             }
         }
         let mut road = self.dial(rate).await?;
-        let response = road.send(request.clone()).await.map_err(|error| cut(&error))?;
+        let response = road.send(request.clone()).await.map_err(|error| Wrong::failed(0, &error))?;
         Ok((response, road))
     }
 
@@ -106,8 +105,4 @@ impl Roads {
         }
         Ok(road)
     }
-}
-
-fn cut(error: &hyper::Error) -> Wrong {
-    Wrong::Cut { tokens: 0, why: chain(error) }
 }

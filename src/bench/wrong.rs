@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crate::server::chain;
+
 /// Longest piece of an answer that is repeated, in characters.
 const QUOTE_MAX: usize = 160;
 
@@ -21,6 +23,9 @@ pub(super) enum Wrong {
         /// What the connection said.
         why: String,
     },
+    /// What came is no HTTP.
+    #[error("it is no HTTP that can be read: {0}")]
+    Http(String),
     /// Nothing came for too long.
     #[error("nothing came for {0:?}")]
     Silence(Duration),
@@ -85,11 +90,18 @@ pub(super) enum Wrong {
 }
 
 impl Wrong {
+    /// What a connection says that failed after so many tokens.
+    pub(super) fn failed(tokens: u64, error: &hyper::Error) -> Self {
+        let why = chain(error);
+        if error.is_parse() { Self::Http(why) } else { Self::Cut { tokens, why } }
+    }
+
     /// By what it is counted: a few words that never hold anything of an answer.
     pub(super) fn kind(&self) -> String {
         match self {
             Self::Connect(_) => "no connection".into(),
             Self::Cut { .. } => "cut".into(),
+            Self::Http(_) => "no HTTP".into(),
             Self::Silence(_) => "silence".into(),
             Self::Status { status, .. } => format!("status {status}"),
             Self::ContentType { .. } => "content type".into(),

@@ -1,7 +1,7 @@
 //! The command line.
 //!
 //! Exit codes are part of the contract (sysexits.h): 0 done, 64 bad usage or configuration,
-//! 70 internal, 75 could not start.
+//! 70 internal, 75 could not start; `diff` and `bench` have 1 for what they look for.
 
 mod check;
 mod key;
