@@ -16,6 +16,7 @@ use super::fetch::request;
 use super::form::judge_whole;
 use super::judge::Judge;
 use super::lot::{Manner, Shares};
+use super::paced::delay;
 use super::road::{Body, Road};
 use super::roads::Roads;
 use super::tally::{End, Notes, Tally};
@@ -80,7 +81,8 @@ impl Client {
         let leave_at = if let Manner::Cancel { at } = manner { at } else { u64::MAX };
         let (mut body, road) = self.ask(id, manner, rate, EVENT_STREAM).await?;
         let mut judge = Judge::new(id, self.ask.max_tokens);
-        while let Some(chunk) = self.chunk(&mut body, judge.tokens()).await? {
+        let patience = self.patience(rate);
+        while let Some(chunk) = next(&mut body, judge.tokens(), patience).await? {
             let (now, now_us) = (Instant::now(), unix_us());
             let brought = judge.take(chunk)?;
             self.tally.tokens.fetch_add(brought.texts.into(), Relaxed);
@@ -103,7 +105,7 @@ impl Client {
     async fn unary(&self, id: &str) -> Result<(), Wrong> {
         let (mut body, road) = self.ask(id, Manner::Unary, None, JSON).await?;
         let mut whole = BytesMut::new();
-        while let Some(chunk) = self.chunk(&mut body, 0).await? {
+        while let Some(chunk) = next(&mut body, 0, self.patience).await? {
             whole.extend_from_slice(&chunk);
             if whole.len() > WHOLE_MAX {
                 return Err(Wrong::TooLarge("an answer", WHOLE_MAX));
@@ -123,11 +125,12 @@ impl Client {
         due: &'static str,
     ) -> Result<(Incoming, Road), Wrong> {
         let request = self.request(id, manner, due);
-        let sent = timeout(self.patience, self.roads.send(&request, rate)).await;
-        let (answer, road) = sent.map_err(|_| Wrong::Silence(self.patience))??;
+        let patience = self.patience(rate);
+        let sent = timeout(patience, self.roads.send(&request, rate)).await;
+        let (answer, road) = sent.map_err(|_| Wrong::Silence(patience))??;
         let status = answer.status().as_u16();
         if status != 200 {
-            return Err(Wrong::Status { status, said: self.refusal(answer.into_body()).await });
+            return Err(Wrong::Status { status, said: refusal(answer.into_body(), patience).await });
         }
         check_type(&answer, due)?;
         Ok((answer.into_body(), road))
@@ -144,31 +147,37 @@ impl Client {
         request
     }
 
-    /// The next bytes of a body that has brought so many tokens; `None` at its clean end.
-    async fn chunk(&self, body: &mut Incoming, tokens: u64) -> Result<Option<Bytes>, Wrong> {
-        loop {
-            let frame =
-                timeout(self.patience, body.frame()).await.map_err(|_| Wrong::Silence(self.patience))?;
-            match frame {
-                None => return Ok(None),
-                Some(Err(error)) => return Err(Wrong::failed(tokens, &error)),
-                // Trailers say nothing of an answer.
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    }
+    /// Longest silence for a reader of this rate.
+    fn patience(&self, rate: Option<u32>) -> Duration {
+        self.patience + rate.map(delay).unwrap_or_default()
+    }
+}
+
+/// The next bytes of a body that has brought so many tokens; `None` at its clean end.
+async fn next(body: &mut Incoming, tokens: u64, patience: Duration) -> Result<Option<Bytes>, Wrong> {
+    loop {
+        let frame = timeout(patience, body.frame()).await.map_err(|_| Wrong::Silence(patience))?;
+        match frame {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(Wrong::failed(tokens, &error)),
+            // Trailers say nothing of an answer.
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
                 }
             }
         }
     }
+}
 
-    async fn refusal(&self, mut body: Incoming) -> String {
-        let mut begin = BytesMut::new();
-        while let (true, Ok(Some(chunk))) = (begin.len() < REFUSAL_MAX, self.chunk(&mut body, 0).await) {
-            begin.extend_from_slice(&chunk);
-        }
-        said(&begin)
+/// What a refusal says, as far as it comes.
+async fn refusal(mut body: Incoming, patience: Duration) -> String {
+    let mut begin = BytesMut::new();
+    while begin.len() < REFUSAL_MAX {
+        let Ok(Some(chunk)) = next(&mut body, 0, patience).await else { break };
+        begin.extend_from_slice(&chunk);
     }
+    said(&begin)
 }
 
 /// Whether the body is said to be what is due.

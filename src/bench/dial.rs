@@ -12,7 +12,7 @@ use tokio_openssl::SslStream;
 
 use super::Error;
 use super::args::Way;
-use super::paced::Paced;
+use super::paced::{Paced, delay};
 use super::target::Place;
 use super::wrong::Wrong;
 use crate::config::{ServerName, Trust};
@@ -69,8 +69,10 @@ impl Dialer {
         match (rate, &self.context) {
             (None, None) => Ok(Box::new(socket)),
             (Some(rate), None) => Ok(Box::new(Paced::new(socket, rate))),
-            (None, Some(context)) => self.shake_hands(context, socket).await,
-            (Some(rate), Some(context)) => self.shake_hands(context, Paced::new(socket, rate)).await,
+            (None, Some(context)) => self.shake_hands(context, socket, CONNECT).await,
+            (Some(rate), Some(context)) => {
+                self.shake_hands(context, Paced::new(socket, rate), CONNECT + delay(rate)).await
+            }
         }
     }
 
@@ -86,16 +88,16 @@ impl Dialer {
         Err(Wrong::Connect(why))
     }
 
-    /// A slow reader may need long for a certificate; who connects in the clear has no such wait.
     async fn shake_hands<S: Stream + 'static>(
         &self,
         context: &SslContext,
         socket: S,
+        within: Duration,
     ) -> Result<Box<dyn Stream>, Wrong> {
         let failed = |why: String| Wrong::Connect(why);
         let ssl = tls::toward(context, &self.trust, &self.name).map_err(|error| failed(error.to_string()))?;
         let mut stream = SslStream::new(ssl, socket).map_err(|error| failed(error.to_string()))?;
-        let shaken = timeout(6 * CONNECT, Pin::new(&mut stream).connect()).await;
+        let shaken = timeout(within, Pin::new(&mut stream).connect()).await;
         let shaken = shaken.map_err(|_| failed("no TLS handshake in time".into()))?;
         if let Err(error) = shaken {
             let verified = stream.ssl().verify_result();

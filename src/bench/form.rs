@@ -19,6 +19,9 @@ pub(super) struct Chunk<'a> {
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
+    /// `error` of older engines, which have no object of that name.
+    #[serde(borrow)]
+    object: Option<Cow<'a, str>>,
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<Usage>,
@@ -26,8 +29,11 @@ pub(super) struct Chunk<'a> {
 
 #[derive(Debug, Deserialize)]
 struct Choice<'a> {
-    #[serde(borrow, alias = "message")]
+    #[serde(borrow)]
     delta: Option<Delta<'a>>,
+    /// The same of an answer that is no stream.
+    #[serde(borrow)]
+    message: Option<Delta<'a>>,
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -38,8 +44,11 @@ struct Choice<'a> {
 struct Delta<'a> {
     #[serde(borrow)]
     content: Option<Cow<'a, str>>,
-    #[serde(borrow, alias = "reasoning_content")]
+    #[serde(borrow)]
     reasoning: Option<Cow<'a, str>>,
+    /// The older name; some engines say both.
+    #[serde(borrow)]
+    reasoning_content: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,18 +67,19 @@ impl<'a> Chunk<'a> {
 
     /// What an error in the place of an answer says.
     pub(super) fn error(&self) -> Option<String> {
-        let error = self.error?.get();
-        Some(said(format!("{{\"error\":{error}}}").as_bytes()))
+        match self.error {
+            Some(error) => Some(said(format!("{{\"error\":{error}}}").as_bytes())),
+            None => (self.object.as_deref() == Some("error")).then(|| "an object of the kind `error`".into()),
+        }
     }
 
     /// The text that it brings: of the answer, or of the reasoning before it.
     pub(super) fn text(&self) -> Option<&str> {
         let choice = self.choices.as_ref()?.first()?;
-        let of_delta = choice.delta.as_ref().and_then(|delta| {
-            let reasoning = || delta.reasoning.as_deref().filter(|text| !text.is_empty());
-            delta.content.as_deref().filter(|text| !text.is_empty()).or_else(reasoning)
-        });
-        of_delta.or_else(|| choice.text.as_deref().filter(|text| !text.is_empty()))
+        let delta = choice.delta.as_ref().or(choice.message.as_ref());
+        let of_delta = delta.map(|delta| [&delta.content, &delta.reasoning, &delta.reasoning_content]);
+        let texts = of_delta.into_iter().flatten().chain([&choice.text]);
+        texts.filter_map(|text| text.as_deref()).find(|text| !text.is_empty())
     }
 
     /// Why the model has ended.
@@ -148,5 +158,6 @@ mod tests {
         assert!(matches!(judged(r#"{"choices":[]}"#), Wrong::Json(_)));
         assert!(matches!(judged("{}"), Wrong::Json(_)));
         assert_eq!(judged(r#"{"error":{"message":"no"}}"#), Wrong::ErrorEvent("no".into()));
+        assert!(matches!(judged(r#"{"object":"error","message":"no"}"#), Wrong::ErrorEvent(_)));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::args::Bound;
@@ -52,9 +52,20 @@ pub(super) async fn run(client: &Arc<Client>, pace: Pace) {
             None => drop(client.tally.left_out.fetch_add(1, Relaxed)),
         }
         // Those that have ended are let go of.
-        while under_way.try_join_next().is_some() {}
+        while let Some(ended) = under_way.try_join_next() {
+            check(ended);
+        }
     }
-    while under_way.join_next().await.is_some() {}
+    while let Some(ended) = under_way.join_next().await {
+        check(ended);
+    }
+}
+
+/// A request that panicked is a fault of ours, and no run that goes on would tell it.
+fn check(ended: Result<(), JoinError>) {
+    if let Err(Ok(panic)) = ended.map_err(JoinError::try_into_panic) {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 /// Waits for the time of the request with this number; its place, where there is one.

@@ -17,6 +17,14 @@ const READS_PER_SECOND: u32 = 10;
 /// Most that one read takes.
 const READ_MAX: usize = 4 << 10;
 
+/// What is seen only when it is whole: a record of TLS, a frame of HTTP/2, most heads.
+const WHOLE_MAX: usize = 16 << 10;
+
+/// How much longer than others a reader of this rate has to wait for anything at all.
+pub(super) fn delay(rate: u32) -> Duration {
+    worth(WHOLE_MAX, rate.max(1))
+}
+
 /// A stream whose reader takes its time. Writes go through.
 #[derive(Debug)]
 pub(super) struct Paced<S> {
@@ -83,5 +91,6 @@ mod tests {
         assert_eq!([1, 9, 10, 2_000, 1_000_000].map(portion), [1, 1, 1, 200, READ_MAX]);
         assert_eq!(worth(200, 2_000), Duration::from_millis(100));
         assert_eq!(worth(1, 1), Duration::from_secs(1));
+        assert_eq!(delay(1 << 10), Duration::from_secs(16));
     }
 }

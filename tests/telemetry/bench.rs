@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::support::gateway::output;
 use crate::support::tls::Pair;
@@ -173,21 +173,51 @@ async fn a_rate_is_kept_whatever_the_target_does() {
     assert_eq!(ran.json["errors"], json!({ "silence": 5 }));
 }
 
-#[tokio::test]
-async fn an_interrupt_ends_the_run_with_its_report() {
-    let engine = Engine::start().await;
-    let url = format!("http://{}/v1", engine.addr);
+/// A run that goes on until it is told to end.
+fn running(args: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_streamgate"));
-    command.args(["bench", &url, "--duration", "1h"]).stdin(Stdio::null()).kill_on_drop(true);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("run the binary");
-    wait_until_async("answers have come", SOON, || async { engine.count("completed").await > 5 }).await;
+    command.arg("bench").args(args).stdin(Stdio::null()).kill_on_drop(true);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("run the binary")
+}
+
+/// Sends it what Ctrl-C sends; gives what it reports.
+async fn interrupted(child: Child) -> String {
     let pid = child.id().expect("it runs").to_string();
     let sent = Command::new("kill").args(["-INT", &pid]).status().await.expect("run kill");
     assert!(sent.success());
     let output = within("it ends", SOON, child.wait_with_output()).await.expect("wait");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
+    said
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_run_with_its_report() {
+    let engine = Engine::start().await;
+    let child = running(&[&format!("http://{}/v1", engine.addr), "--duration", "1h"]);
+    wait_until_async("answers have come", SOON, || async { engine.count("completed").await > 5 }).await;
+    let said = interrupted(child).await;
     assert!(said.contains(", interrupted: ") && said.contains("time to first event"), "{said}");
+}
+
+/// While a slow reader has hardly begun, a fast one has read the same answer; what the slow one does not read stays
+/// with the engine.
+#[tokio::test]
+async fn a_slow_reader_holds_the_engine_up() {
+    let engine = Engine::start().await;
+    let url = format!("http://{}/v1", engine.addr);
+    let sized = ["x-sim-tokens: 1000", "x-sim-event-bytes: 32KiB", "x-sim-inter-token: 0ms"];
+    let sized = sized.map(|header| ["--header", header]).concat();
+    let asked = [&[url.as_str(), "--max-tokens", "1000", "-n", "1"], &sized[..]].concat();
+    let slow = running(&[&asked[..], &["--slow", "100@2000"]].concat());
+    wait_until_async("it has begun", SOON, || async { engine.count("tokens").await > 0 }).await;
+    let ran = bench(&url, &asked[1..]).await;
+    assert_eq!((ran.code, &ran.json["tokens"]), (Some(0), &json!(1000)), "{}", ran.said);
+    assert_eq!((engine.count("completed").await, engine.count("running").await), (1, 1));
+    assert!(engine.count("tokens").await < 2_000);
+    let said = interrupted(slow).await;
+    assert!(said.contains("1 request in") && said.contains("1 not ended, 0 wrong"), "{said}");
+    engine.wait_count("aborted", 1).await;
 }
 
 /// A terminal has a line that is written over, and a clean one at the end.

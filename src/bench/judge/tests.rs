@@ -42,7 +42,8 @@ fn any_endpoints_stream_is_right_that_ends() {
     assert_eq!(judged(&[HELLO, STOP]), Ok(1), "a finish reason is an end");
     assert_eq!(judged(&[HELLO, done]), Ok(1), "so is [DONE]");
     assert_eq!(judged(&[HELLO, STOP, &usage(9), done]), Ok(9), "the usage knows better");
-    let reasoning = r#"data: {"choices":[{"delta":{"content":null,"reasoning_content":"Hm"}}]}"#;
+    let reasoning =
+        r#"data: {"choices":[{"delta":{"content":null,"reasoning":"Hm","reasoning_content":"Hm"}}]}"#;
     assert_eq!(judged(&[reasoning, STOP]), Ok(1));
     let completion = r#"data: {"choices":[{"text":"Hello","finish_reason":null}]}"#;
     assert_eq!(judged(&[completion, STOP, done]), Ok(1));
