@@ -175,6 +175,7 @@ impl TryFrom<Args> for Plan {
         if let Some(name) = &args.key_env {
             headers.insert(AUTHORIZATION, secret("--key-env", name)?.header_value().clone());
         }
+        let requests = Bound::Requests(args.requests.unwrap_or(REQUESTS));
         let open = if args.rate.is_some() { CONCURRENCY_AT_RATE } else { CONCURRENCY };
         let token = args.reload_token_env.map(|name| secret("--reload-token-env", &name)).transpose()?;
         let reload = args.reload_url.zip(args.reload_every);
@@ -183,7 +184,7 @@ impl TryFrom<Args> for Plan {
             model: args.model,
             headers,
             concurrency: args.concurrency.map_or(open, |most| usize::try_from(most).unwrap_or(usize::MAX)),
-            bound: args.duration.map_or(Bound::Requests(args.requests.unwrap_or(REQUESTS)), Bound::Time),
+            bound: args.duration.map_or(requests, Bound::Time),
             rate: args.rate,
             max_tokens: args.max_tokens,
             prompt_bytes: args.prompt_bytes,

@@ -33,6 +33,18 @@ struct Abort {
     at_unix_us: u64,
 }
 
+/// Whether all of them can be asked: told before a load, not behind it.
+///
+/// # Errors
+/// One cannot.
+pub(super) async fn check(engines: &[Place], way: &Way) -> Result<(), Error> {
+    let way = Way { http2: false, ..way.clone() };
+    for engine in engines {
+        aborts(engine, &way).await?;
+    }
+    Ok(())
+}
+
 /// Asks all engines until they have seen each of `left` leave, or for some seconds.
 ///
 /// # Errors
@@ -51,7 +63,7 @@ pub(super) async fn cancels(
         }
         let spread = seen.spread();
         let all = spread.map_or(0, |spread| spread.count) >= left.len() as u64;
-        if all || Instant::now() >= until {
+        if all || engines.is_empty() || Instant::now() >= until {
             return Ok(spread);
         }
         tokio::time::sleep(POLL).await;

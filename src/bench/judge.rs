@@ -116,7 +116,7 @@ impl Judge {
             (State::Finished, None) | (State::Done, _) => {}
         }
         let Some(stamps) = &said.stamps else { return Ok(self.tokens()) };
-        let due = said.usage.or(said.cut_by_limit.then_some(said.max_tokens));
+        let due = said.usage.or_else(|| said.cut_by_limit.then_some(said.max_tokens));
         lost(stamps.count(), due)
     }
 }

@@ -98,9 +98,10 @@ pub(crate) async fn run(args: Args, stop: impl Future<Output = ()>) -> Result<Ou
     let interrupted = measure(&plan, &client, &reloads, stop).await?;
     let took = began.elapsed();
     let left = std::mem::take(&mut client.tally.state().left);
-    let cancel = match &plan.engines[..] {
-        [] => None,
-        engines => engines::cancels(engines, &plan.way, &left).await?,
+    // An engine that has gone meanwhile does not take the report with it.
+    let (cancel, remark) = match engines::cancels(&plan.engines, &plan.way, &left).await {
+        Ok(cancel) => (cancel, String::new()),
+        Err(error) => (None, format!("\n{error}")),
     };
     let mut report = report(&client, took, interrupted, cancel);
     report.reloads = plan.reload.is_some().then(|| reloads.counts().clone());
@@ -108,7 +109,7 @@ pub(crate) async fn run(args: Args, stop: impl Future<Output = ()>) -> Result<Ou
         let written = serde_json::to_writer_pretty(file, &report);
         written.map_err(|error| Error::File(format!("{}: {error}", path.display())))?;
     }
-    Ok(Outcome { text: report.text(), is_wrong: report.is_wrong() })
+    Ok(Outcome { text: report.text() + &remark, is_wrong: report.is_wrong() })
 }
 
 /// True where it was ended early.
@@ -144,6 +145,7 @@ async fn client(plan: &Plan) -> Result<Client, Error> {
     };
     let roads = Roads::new(dialer, &plan.way);
     drop(roads.dial(None).await.map_err(|wrong| away(plan, &wrong))?);
+    engines::check(&plan.engines, &plan.way).await?;
     let ask = Ask {
         dialect: plan.target.dialect,
         model,

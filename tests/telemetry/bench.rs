@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 use crate::support::gateway::output;
 use crate::support::tls::Pair;
 use crate::support::wait::{SOON, wait_until, wait_until_async, within};
-use crate::support::{Engine, Gateway, Settings};
+use crate::support::{Engine, Gateway, Settings, as_is};
 
 /// Time for a whole run on a busy machine.
 const RUN: Duration = Duration::from_secs(60);
@@ -42,10 +42,6 @@ pub(crate) async fn listed(engine: &Engine, adjust: impl FnOnce(Settings) -> Set
     let gateway = Gateway::start(adjust(settings)).await;
     let url = format!("http://{}/v1", gateway.addr);
     (gateway, url)
-}
-
-fn as_is(settings: Settings) -> Settings {
-    settings
 }
 
 #[tokio::test]

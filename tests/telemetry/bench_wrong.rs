@@ -7,7 +7,7 @@ use serde_json::json;
 use super::bench::{bench, listed};
 use crate::support::gateway::output;
 use crate::support::wire::{DONE, LAST_CHUNK, SSE_HEAD, chunk, json_answer};
-use crate::support::{Engine, Gateway, Settings, Upstream};
+use crate::support::{Engine, Gateway, Settings, Upstream, as_is};
 
 /// Each fault by itself, asked for by the requests: how it is counted, and what is said of it.
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn each_fault_of_an_engine_is_named() {
 #[tokio::test]
 async fn faults_behind_a_gateway_are_seen_in_front_of_it() {
     let engine = Engine::start().await;
-    let (_gateway, url) = listed(&engine, |settings| settings).await;
+    let (_gateway, url) = listed(&engine, as_is).await;
     for (fault, kind) in [("error_at=3", "error event"), ("no_done", "no end"), ("reset_at=5", "error event")]
     {
         engine.faults(fault).await;
@@ -120,6 +120,12 @@ async fn a_target_that_is_away_is_told_at_once() {
     assert!(ran.said.contains("nothing came for 1s"), "{}", ran.said);
     let ran = bench("http://no.such.host.invalid/v1", &[]).await;
     assert_eq!(ran.code, Some(75), "{}", ran.said);
+    let engine = Engine::start().await;
+    let asked = ["--model", "m", "--engine", &format!("http://{closed}")];
+    let ran = bench(&format!("http://{}/v1", engine.addr), &asked).await;
+    assert_eq!(ran.code, Some(75), "{}", ran.said);
+    assert!(ran.said.contains(&format!("the engine http://{closed}/: no connection")), "{}", ran.said);
+    assert_eq!(engine.count("requests").await, 0, "told before the load");
 }
 
 #[tokio::test]
