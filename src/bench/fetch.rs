@@ -11,6 +11,7 @@ use super::dial::Dialer;
 use super::road::{Body, Road};
 use super::target::Place;
 use super::wrong::Wrong;
+use crate::server::chain;
 
 /// Most that is read of an answer: the statistics of an engine with 20,000 aborts take some 2 MiB.
 const BODY_MAX: usize = 16 << 20;
@@ -59,7 +60,7 @@ pub(super) async fn fetch(
         let answer = road.send(request).await.map_err(|error| Wrong::failed(0, &error))?;
         let status = answer.status().as_u16();
         let body = Limited::new(answer.into_body(), BODY_MAX).collect().await;
-        let body = body.map_err(|error| Wrong::Cut { tokens: 0, why: error.to_string() })?;
+        let body = body.map_err(|error| Wrong::Cut { tokens: 0, why: chain(error.as_ref()) })?;
         Ok((status, body.to_bytes()))
     };
     timeout(way.patience, asking).await.map_err(|_| Wrong::Silence(way.patience))?

@@ -170,10 +170,9 @@ async fn client(plan: &Plan) -> Result<Client, Error> {
 fn away(plan: &Plan, wrong: &Wrong) -> Error {
     let place = &plan.target.place;
     let scheme = if place.tls { "https" } else { "http" };
-    let spoken = matches!(wrong, Wrong::Cut { .. } | Wrong::Http(_));
-    let hint = match (spoken, plan.way.http2) {
-        (true, true) if !place.tls => " (is HTTP/2 spoken there, in the clear?)",
-        (true, false) => " (is it HTTP/1.1 that is spoken there?)",
+    let hint = match wrong {
+        Wrong::Cut { .. } if plan.way.http2 && !place.tls => " (is HTTP/2 spoken there, in the clear?)",
+        Wrong::Http(_) if !plan.way.http2 => " (is it HTTP/1.1 that is spoken there?)",
         _ => "",
     };
     Error::Away(format!("{scheme}://{}: {wrong}{hint}", place.authority))
