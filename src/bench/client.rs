@@ -70,10 +70,8 @@ impl Client {
     }
 
     async fn stream(&self, id: &str, manner: Manner, began: Instant) -> Result<End, Wrong> {
-        let mut notes = Notes::new(began, manner);
-        let end = self.read_stream(id, manner, &mut notes).await;
-        self.tally.add(&mut notes);
-        end
+        let mut notes = Noting { tally: &self.tally, notes: Notes::new(began, manner) };
+        self.read_stream(id, manner, &mut notes.notes).await
     }
 
     async fn read_stream(&self, id: &str, manner: Manner, notes: &mut Notes) -> Result<End, Wrong> {
@@ -150,6 +148,18 @@ impl Client {
     /// Longest silence for a reader of this rate.
     fn patience(&self, rate: Option<u32>) -> Duration {
         self.patience + rate.map(delay).unwrap_or_default()
+    }
+}
+
+/// What a stream has noted is added however it ends, an interrupt of the run included.
+struct Noting<'a> {
+    tally: &'a Tally,
+    notes: Notes,
+}
+
+impl Drop for Noting<'_> {
+    fn drop(&mut self) {
+        self.tally.add(&mut self.notes);
     }
 }
 

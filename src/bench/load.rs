@@ -24,10 +24,21 @@ pub(super) struct Pace {
     pub(super) rate: Option<f64>,
 }
 
-/// Makes all requests and waits for their answers. Requests that are under way end when it is dropped.
-pub(super) async fn run(client: &Arc<Client>, pace: Pace) {
+/// Makes all requests and waits for their answers, or until `stop`: true where that came first. Requests that are under
+/// way then have ended when this returns, and what they noted is in the tally.
+pub(super) async fn run(client: &Arc<Client>, pace: Pace, stop: impl Future<Output = ()>) -> bool {
+    let mut under_way = JoinSet::new();
+    let stopped = tokio::select! {
+        () = make(client, pace, &mut under_way) => false,
+        () = stop => true,
+    };
+    under_way.shutdown().await;
+    stopped
+}
+
+async fn make(client: &Arc<Client>, pace: Pace, under_way: &mut JoinSet<()>) {
     let places = Arc::new(Semaphore::new(pace.concurrency.min(Semaphore::MAX_PERMITS)));
-    let (begin, mut under_way) = (Instant::now(), JoinSet::new());
+    let begin = Instant::now();
     for number in 0.. {
         let place = match pace.bound {
             Bound::Requests(most) if number >= most => break,

@@ -128,8 +128,7 @@ async fn measure(
         }
     };
     tokio::select! {
-        () = load::run(client, pace) => Ok(false),
-        () = stop => Ok(true),
+        stopped = load::run(client, pace, stop) => Ok(stopped),
         failed = reloading => failed.map(|never| match never {}),
         never = progress.run(&client.tally, plan.bound) => match never {},
     }

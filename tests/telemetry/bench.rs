@@ -190,8 +190,9 @@ async fn interrupted(child: Child) -> String {
 #[tokio::test]
 async fn an_interrupt_ends_the_run_with_its_report() {
     let engine = Engine::start().await;
-    let child = running(&[&format!("http://{}/v1", engine.addr), "--duration", "1h"]);
-    wait_until_async("answers have come", SOON, || async { engine.count("completed").await > 5 }).await;
+    let child = running(&[&format!("http://{}/v1", engine.addr), "--duration", "1h", "-c", "1"]);
+    // One behind another: the third begins when two have been read.
+    wait_until_async("answers have come", SOON, || async { engine.count("requests").await > 2 }).await;
     let said = interrupted(child).await;
     assert!(said.contains(", interrupted: ") && said.contains("time to first event"), "{said}");
 }
