@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::support::gateway::output;
 use crate::support::tls::Pair;
 use crate::support::wait::{SOON, wait_until, wait_until_async, within};
 use crate::support::{Engine, Gateway, Settings, as_is};
@@ -238,17 +237,4 @@ async fn a_terminal_shows_how_far_it_is() {
     assert!(live.contains("of 1 s: ") && live.contains(" tokens, ") && live.contains("==>"), "{live:?}");
     assert!(live.ends_with("\x1b[1G\x1b[K"), "{live:?}");
     assert!(!report.contains('\x1b'), "{report:?}");
-}
-
-#[test]
-fn the_help_has_examples_and_the_exit_codes() {
-    let (code, said) = output(&["bench", "--help"], &[]);
-    assert_eq!(code, Some(0));
-    for words in [
-        "streamgate bench http://127.0.0.1:8080/v1\n",
-        "PERCENT@TOKEN",
-        "Exit codes: 0 every answer was right",
-    ] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
 }

@@ -1,4 +1,5 @@
-//! `streamgate bench` with answers that are wrong, targets that are not there, and arguments that make no sense.
+//! `streamgate bench` with answers that are wrong, targets that are not there, arguments that make no sense, and the
+//! help.
 
 use std::net::TcpListener;
 
@@ -164,4 +165,17 @@ fn bad_arguments_are_64_and_say_which() {
     let (code, said) = output(&["bench", url, "--json", "/nowhere/run.json"], &[]);
     assert_eq!(code, Some(75), "{said}");
     assert!(said.contains("--json /nowhere/run.json"), "{said}");
+}
+
+#[test]
+fn the_help_has_examples_and_the_exit_codes() {
+    let (code, said) = output(&["bench", "--help"], &[]);
+    assert_eq!(code, Some(0));
+    for words in [
+        "streamgate bench http://127.0.0.1:8080/v1\n",
+        "PERCENT@TOKEN",
+        "Exit codes: 0 every answer was right",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
 }
