@@ -8,6 +8,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 pub mod access_log;
 pub mod admin;
 pub mod admission;
+mod bench;
 pub mod cli;
 pub mod cluster;
 pub mod config;

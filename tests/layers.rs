@@ -35,9 +35,10 @@ const CORE: [&str; 25] = [
 ];
 
 /// All the others: the shell, and the configuration, which reads a file.
-const SHELL: [&str; 27] = [
+const SHELL: [&str; 28] = [
     "access_log",
     "admin",
+    "bench",
     "cli",
     "config",
     "discovery",

@@ -1,7 +1,7 @@
 //! The command line.
 //!
 //! Exit codes are part of the contract (sysexits.h): 0 done, 64 bad usage or configuration,
-//! 70 internal, 75 could not start.
+//! 70 internal, 75 could not start; `diff` and `bench` have 1 for what they look for.
 
 mod check;
 mod key;
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+use crate::bench;
 use crate::config::{self, Action, Config, Environment, Loaded, Problems};
 use crate::outlet::Losses;
 use crate::server::{self, Listening, Start, StartError};
@@ -29,6 +30,9 @@ const EX_TEMPFAIL: u8 = 75;
 /// Exit codes of `diff`, which are diff(1)'s.
 const DIFF_DIFFERS: u8 = 1;
 const DIFF_TROUBLE: u8 = 2;
+
+/// Exit code of `bench` where an answer was wrong.
+const BENCH_WRONG: u8 = 1;
 
 /// How long the last lines of the log may take.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -79,6 +83,8 @@ enum Command {
     },
     /// Watch a running gateway: what is wrong, its clusters and backends, its figures, each second.
     Top(top::Args),
+    /// Put an OpenAI-compatible endpoint under load and check every answer.
+    Bench(Box<bench::Args>),
     /// API keys of clients.
     #[command(subcommand)]
     Key(key::Command),
@@ -145,6 +151,7 @@ fn dispatch(command: Command) -> Result<(), Failed> {
         Command::Sim(args) => run_sim(args.into()),
         Command::Diff { old, new } => diff(&old, &new),
         Command::Top(args) => watch(&args),
+        Command::Bench(args) => measure(*args),
         Command::Key(command) => key::run(command),
         Command::Schema => show(&config::schema_json()),
     }
@@ -225,11 +232,7 @@ fn diff(old: &Path, new: &Path) -> Result<(), Failed> {
 }
 
 fn run_sim(settings: sim::Settings) -> Result<(), Failed> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed(EX_SOFTWARE, error.to_string()))?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let (name, wanted) = (settings.name.clone(), settings.listen);
         let failed = |error| Failed(EX_TEMPFAIL, format!("cannot listen on {wanted}: {error}"));
         let engine = sim::Engine::bind(settings).await.map_err(failed)?;
@@ -239,6 +242,27 @@ fn run_sim(settings: sim::Settings) -> Result<(), Failed> {
         engine.run(interrupted()).await;
         Ok(())
     })
+}
+
+fn measure(args: bench::Args) -> Result<(), Failed> {
+    match runtime()?.block_on(bench::run(args, interrupted())) {
+        Ok(outcome) => {
+            show(&outcome.text)?;
+            if outcome.is_wrong { Err(Failed(BENCH_WRONG, String::new())) } else { Ok(()) }
+        }
+        Err(error) => {
+            let code = match error {
+                bench::Error::Argument(_) => EX_USAGE,
+                bench::Error::Away(_) | bench::Error::File(_) => EX_TEMPFAIL,
+            };
+            Err(Failed(code, error.to_string()))
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failed> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().build().map_err(|error| Failed(EX_SOFTWARE, error.to_string()))
 }
 
 fn watch(args: &top::Args) -> Result<(), Failed> {

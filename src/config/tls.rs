@@ -43,7 +43,7 @@ impl Authorities {
     ///
     /// # Errors
     /// What is wrong with it, as said of the file.
-    pub(super) fn from_pem(pem: &[u8]) -> Result<Self, &'static str> {
+    pub(crate) fn from_pem(pem: &[u8]) -> Result<Self, &'static str> {
         let list =
             X509::stack_from_pem(pem).map_err(|_| "holds something that is no certificate in PEM form")?;
         if list.is_empty() {

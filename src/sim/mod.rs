@@ -27,7 +27,7 @@ mod reply;
 mod stats;
 mod stream;
 mod text;
-mod units;
+pub(crate) mod units;
 mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -35,6 +35,7 @@ use std::time::Duration;
 
 pub use accept::Engine;
 pub use args::Args;
+pub(crate) use clock::unix_us;
 pub use fault::{Fault, FaultError, FaultKind};
 pub use units::UnitError;
 

@@ -37,7 +37,7 @@ const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 const BYTES_MAX: usize = 128 << 20;
 
 /// Reads `250ms`, `100us`, `5s`, `1m`, `2h`.
-pub(super) fn duration(text: &str) -> Result<Duration, UnitError> {
+pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
     let (number, unit) = split(text)?;
     let micros_per_unit: u64 = match unit {
         "us" => 1,
@@ -55,7 +55,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, UnitError> {
 }
 
 /// Reads `230`, `230B`, `64KiB`, `1MiB`.
-pub(super) fn bytes(text: &str) -> Result<usize, UnitError> {
+pub(crate) fn bytes(text: &str) -> Result<usize, UnitError> {
     let (number, unit) = split(text)?;
     let shift = match unit {
         "" | "B" => 0,

@@ -4,7 +4,7 @@
 pub(super) const NONE: &str = "–";
 
 /// 0, 7.2, 85, 4210, 31.5k, 2.1M.
-pub(super) fn count(value: f64) -> String {
+pub(crate) fn count(value: f64) -> String {
     match value {
         _ if value >= 999_500.0 => format!("{:.1}M", value / 1e6),
         _ if value >= 9_999.5 => format!("{:.1}k", value / 1e3),

@@ -4,7 +4,7 @@
 //! text ([`lines`]): those are shown on a screen that follows ([`screen`]), or printed once where nobody looks.
 
 mod client;
-mod figures;
+pub(crate) mod figures;
 mod fleet;
 mod lines;
 mod screen;

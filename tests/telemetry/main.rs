@@ -1,9 +1,11 @@
-//! What an operator sees: the admin listener, metrics, traces, the live page and `top`.
+//! What an operator sees: the admin listener, metrics, traces, the live page, `top` and `bench`.
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod admin;
+mod bench;
+mod bench_wrong;
 mod live;
 mod live_page;
 mod metrics;
