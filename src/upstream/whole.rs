@@ -58,7 +58,7 @@ impl Whole {
             Kind::Events => chunk,
             Kind::Json => chunk.trim_ascii(),
         };
-        self.first = self.first.or(seen.first().copied());
+        self.first = self.first.or_else(|| seen.first().copied());
         self.last = seen.last().copied().or(self.last);
     }
 
