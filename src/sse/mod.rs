@@ -17,9 +17,11 @@ pub mod decode;
 pub mod encode;
 mod ends;
 mod reframer;
+mod verdict;
 mod watch;
 
 pub use boundary::{Boundary, EventKind, Scanner};
 pub use ends::Ends;
-pub use reframer::{Event, Reframer, Verdict};
+pub use reframer::{Event, Reframer};
+pub use verdict::Verdict;
 pub use watch::DataWatch;
