@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::upstream::either;
 use crate::support::wait::SOON;
 use crate::support::wire::{ANSWER, CHAT, CHAT_PATH, DONE, FINISH, Request, USAGE, event, json_answer};
 use crate::support::{Client, End, Gateway, Settings, Upstream, as_is, checks, open_stream, sse};
@@ -38,13 +39,13 @@ async fn a_pattern_is_gone_wherever_it_is_split_and_all_else_is_exact() {
         let known = if split >= 19 { "key [redacted]" } else { "key " };
         let seen = [event("hello"), ": a comment\n".into(), event(known)].concat();
         client.until_body(seen.as_bytes()).await;
-        call.chunk([&event(&format!("{two}, task-force")), FINISH, USAGE, DONE].concat()).await;
-        let rest = if split >= 19 { ", task-force" } else { "[redacted], task-force" };
+        call.chunk([&event(&format!("{two}; task-force.")), FINISH, USAGE, DONE].concat()).await;
+        let rest = if split >= 19 { "; task-force." } else { "[redacted]; task-force." };
         let sent = [&seen, &*event(rest), FINISH, USAGE, DONE].concat();
         checks::ends_same(client, call, sent.as_bytes()).await;
     }
     let lines = gateway.all_access(SECRET.len() + 1).await;
-    assert!(lines.iter().all(|line| line["usage"]["completion"] == 3 && line["events"] == 5), "{lines:?}");
+    assert!(lines.iter().all(|line| line["usage"]["completion"] == 3 && line["events"] == 6), "{lines:?}");
 }
 
 #[tokio::test]
@@ -98,7 +99,7 @@ async fn what_cannot_be_redacted_does_not_pass() {
     call.chunk(unended.trim_end()).await;
     call.finish().await;
     assert_eq!(client.end().await, End::Clean);
-    checks::same(client.body(), event("[redacted]").trim_end().as_bytes());
+    checks::same(client.body(), format!("{}\n", event("[redacted]").trim_end()).as_bytes());
 
     let mut client = gateway.send(&Request::unary()).await;
     let text = format!(
@@ -145,10 +146,11 @@ impl Admit for ByHeader {
     }
 }
 
-/// A gateway in this process with both hooks, and where it serves. Its `u2` takes one attempt at a time.
-async fn in_process(one: &Upstream, two: &Upstream) -> (Running, std::net::SocketAddr) {
+/// A gateway in this process with both hooks, and where it serves. Its `u3` takes one attempt at a time.
+async fn in_process(engines: [&Upstream; 3]) -> (Running, std::net::SocketAddr) {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let settings = Settings::new(&[one.addr, two.addr]).set("clusters.c.backends.1.max_inflight", 1);
+    let settings =
+        Settings::new(&engines.map(|engine| engine.addr)).set("clusters.c.backends.2.max_inflight", 1);
     let text = settings.text(&dir.path().join("access.log"));
     let config = Config::parse(&text, &Environment::detect()).expect("a configuration");
     let gateway =
@@ -166,21 +168,25 @@ async fn send(addr: std::net::SocketAddr, header: &str) -> Client {
 
 #[tokio::test]
 async fn hooks_choose_and_admit() {
-    let (mut one, mut two) = (Upstream::start().await, Upstream::start().await);
-    let (running, addr) = in_process(&one, &two).await;
+    let (mut one, mut two, mut three) =
+        (Upstream::start().await, Upstream::start().await, Upstream::start().await);
+    let (running, addr) = in_process([&one, &two, &three]).await;
     for _ in 0..3 {
         let mut client = send(addr, "x-backend: u2").await;
         two.call().await.stream("a").await;
         checks::streamed(&mut client, "a").await;
     }
     one.assert_not_asked();
-    let _busy = send(addr, "x-backend: u2").await;
-    let busy = two.call().await;
+    let mut first = send(addr, "x-backend: u3").await;
+    let busy = three.call().await;
     // The one that is wanted is full, so the hook cannot have it.
-    let mut client = send(addr, "x-backend: u2").await;
-    one.call().await.stream("b").await;
+    let mut client = send(addr, "x-backend: u3").await;
+    let (call, _) = either(&mut one, &mut two).await;
+    call.stream("b").await;
     checks::streamed(&mut client, "b").await;
+    three.assert_not_asked();
     busy.stream("c").await;
+    checks::streamed(&mut first, "c").await;
 
     let refused = send(addr, "x-poor: 1").await.answer().await;
     checks::rejected(&refused, 429, "budget_spent");
