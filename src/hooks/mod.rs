@@ -85,7 +85,7 @@ pub trait Observe: Send + Sync {
 
     /// What is to become of an answer that this hook cannot see: an event larger than the route's `stream.event_hold`
     /// (which passes in parts), a JSON answer that is larger than [`ANSWER_MAX`] or finds no room in
-    /// `request.buffered_bytes`, and a body that is neither JSON nor an event stream, or has a content coding.
+    /// `server.request.buffered_bytes`, and a body that is neither JSON nor an event stream, or has a content coding.
     fn unseen(&self) -> Unseen;
 }
 

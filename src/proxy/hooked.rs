@@ -186,3 +186,6 @@ impl Watch {
         self.is_withheld
     }
 }
+
+#[cfg(test)]
+mod tests;
