@@ -10,7 +10,7 @@
 //! a clock.
 //!
 //! The one hard idea: bytes pass, meaning is read. The [`Reframer`] delays bytes until their event
-//! is whole, but it never rewrites them; everything else is a reading of a copy-free view.
+//! is whole, but it never rewrites them unless a [`Verdict`] says so; everything else is a reading of a copy-free view.
 
 mod boundary;
 pub mod decode;
