@@ -28,7 +28,7 @@ pub(super) struct Answer {
     /// How its body is treated.
     pub(super) mode: Mode,
     /// Holds its body for an observer, where it is JSON and has one.
-    pub(super) whole: Option<Whole>,
+    pub(super) whole: Option<Box<Whole>>,
     /// Body bytes given to the client.
     pub(super) bytes: u64,
     /// The engine's own request id.

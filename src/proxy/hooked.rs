@@ -64,7 +64,7 @@ pub(super) fn whole(
     observer: Box<dyn Observe>,
     head: &mut ResponseHeader,
     exchange: &Exchange,
-) -> Result<Option<Whole>, Withheld> {
+) -> Result<Option<Box<Whole>>, Withheld> {
     if has_no_body(head, &exchange.request.method) {
         return Ok(None);
     }
@@ -77,7 +77,7 @@ pub(super) fn whole(
     // What it will be is known at its end.
     head.remove_header(&CONTENT_LENGTH);
     let reserved = exchange.shared.ledger.open();
-    Ok(Some(Whole { observer, held: BytesMut::new(), reserved, is_passing: false }))
+    Ok(Some(Box::new(Whole { observer, held: BytesMut::new(), reserved, is_passing: false })))
 }
 
 fn has_no_body(head: &ResponseHeader, method: &str) -> bool {
