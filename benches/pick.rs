@@ -81,6 +81,7 @@ fn best(cluster: &Cluster, keys: u64) -> f64 {
                 draw,
                 cost: 512 + draw % 512,
                 keys: &keys,
+                chooser: None,
             };
             open.push_back(black_box(cluster.pick(&ask)).expect("all are usable"));
             if open.len() > OPEN {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that are pure: no Pingora, no tokio, no clock, no log, no files.
-const CORE: [&str; 25] = [
+const CORE: [&str; 26] = [
     "admission",
     "cluster",
     "cors",
@@ -15,6 +15,7 @@ const CORE: [&str; 25] = [
     "forwarded",
     "guard",
     "header_rules",
+    "hooks",
     "keys",
     "ledger",
     "live",
@@ -44,6 +45,7 @@ const SHELL: [&str; 28] = [
     "discovery",
     "drain",
     "edge",
+    "embed",
     "handover",
     "lib",
     "log_file",

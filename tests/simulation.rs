@@ -136,6 +136,7 @@ impl World {
             draw: self.rng.u64(..),
             cost,
             keys: &keys,
+            chooser: None,
         };
         let cluster = &snapshot.clusters[0];
         let was_tried = |backend: &Arc<Backend>| tried.iter().any(|other| Arc::ptr_eq(other, backend));

@@ -18,6 +18,7 @@ use clap::{Parser, Subcommand};
 
 use crate::bench;
 use crate::config::{self, Action, Config, Environment, Loaded, Problems};
+use crate::embed::Gateway;
 use crate::outlet::Losses;
 use crate::server::{self, Listening, Start, StartError};
 use crate::sim;
@@ -170,11 +171,19 @@ fn run(loaded: Loaded, file: Option<&Path>, start: Start) -> Result<(), Failed> 
 }
 
 fn serve(loaded: Loaded, file: Option<&Path>, start: Start, losses: Losses) -> Result<(), Failed> {
-    for warning in &loaded.warnings {
-        log::warn!("{warning}");
-    }
     let (example, needs_key) = (example(&loaded.config), !loaded.config.keys.is_empty());
-    server::run(loaded, file, start, losses, |listening| announce(listening, example.as_deref(), needs_key))
+    let mut builder = Gateway::builder(loaded)
+        .log_losses(losses)
+        .on_listening(move |listening| announce(listening, example.as_deref(), needs_key));
+    if let Some(file) = file {
+        builder = builder.file(file);
+    }
+    if start == Start::Successor {
+        builder = builder.as_successor();
+    }
+    builder
+        .build()
+        .and_then(Gateway::run)
         .map_err(|error| Failed::in_file(file.unwrap_or_else(|| Path::new("demo")), &error))
 }
 

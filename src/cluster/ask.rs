@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Backend;
+use crate::hooks::Chooser;
 
 /// One attempt that needs a backend.
 #[derive(Debug, Clone, Copy)]
@@ -22,4 +23,6 @@ pub struct Ask<'a> {
     pub cost: u64,
     /// What it sticks by, from what it shares with many to what is its own; empty for nothing.
     pub keys: &'a [u64],
+    /// Who is asked first among the usable, if anybody is.
+    pub chooser: Option<Chooser<'a>>,
 }

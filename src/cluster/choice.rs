@@ -10,6 +10,7 @@ use super::affinity::{Kept, Share, is_over};
 use super::pick::{self, Candidate, Candidates, Score};
 use super::{Ask, Backend, Cluster, Standing};
 use crate::config::Balance;
+use crate::hooks::{self, Chooser};
 
 /// A reading of an engine's load counts until as many were missed.
 const READINGS_MISSED_MAX: u32 = 3;
@@ -19,6 +20,11 @@ const READINGS_MISSED_MAX: u32 = 3;
 pub(super) fn make(cluster: &Cluster, ask: &Ask<'_>, wanted: Standing) -> Option<(usize, Option<Kept>)> {
     let choice = Choice { cluster, ask, wanted };
     let usable = choice.usable();
+    if let Some(chooser) = &ask.chooser
+        && let Some(at) = choice.by_hook(chooser, &usable)
+    {
+        return Some((at, None));
+    }
     if ask.keys.is_empty() || cluster.config.affinity.by.is_empty() {
         return Some((choice.balance(&usable)?, None));
     }
@@ -44,6 +50,25 @@ impl Choice<'_> {
 
     fn backend(&self, candidate: &Candidate) -> &Backend {
         &self.cluster.backends[candidate.at]
+    }
+
+    /// What the hook says. Only among those that are well: others are nobody's to choose.
+    fn by_hook(&self, chooser: &Chooser<'_>, usable: &[Candidate]) -> Option<usize> {
+        if self.wanted != Standing::Usable || usable.is_empty() {
+            return None;
+        }
+        let shown = |candidate: &Candidate| {
+            let backend = self.backend(candidate);
+            hooks::Candidate {
+                cluster: &backend.cluster,
+                name: &backend.name,
+                load: self.load(candidate),
+                in_flight: backend.state.in_flight(),
+                weight: backend.weight,
+            }
+        };
+        let shown: SmallVec<[_; 16]> = usable.iter().map(shown).collect();
+        chooser.choose(&shown).map(|place| usable[place].at)
     }
 
     fn by_affinity(&self, mut usable: Candidates) -> Option<(usize, Kept)> {

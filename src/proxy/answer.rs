@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::hooked::Whole;
 use super::stream::Stream;
 use crate::openai::{self, Unary};
 use crate::session_map::Mention;
@@ -26,6 +27,8 @@ pub(super) enum Mode {
 pub(super) struct Answer {
     /// How its body is treated.
     pub(super) mode: Mode,
+    /// Holds its body for an observer, where it is JSON and has one.
+    pub(super) whole: Option<Box<Whole>>,
     /// Body bytes given to the client.
     pub(super) bytes: u64,
     /// The engine's own request id.

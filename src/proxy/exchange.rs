@@ -22,6 +22,7 @@ use crate::config::{Key, Route, Timeouts};
 use crate::drain::Working;
 use crate::edge::Client;
 use crate::forwarded::Handed;
+use crate::hooks::{Chooser, OwnedFacts};
 use crate::memory::Entry;
 use crate::openai::About;
 use crate::openai::patch::Unasked;
@@ -147,6 +148,8 @@ pub struct Exchange {
     pub(super) rejection: Option<Rejection>,
     /// The answer on its way.
     pub(super) answer: Answer,
+    /// What hooks are told of it, where there are any.
+    pub(super) facts: Option<Box<OwnedFacts>>,
     /// Its trace, if it is traced.
     pub(super) trace: Option<Box<Trace>>,
     /// How it ended.
@@ -185,6 +188,7 @@ impl Exchange {
             plan: None,
             rejection: None,
             answer: Answer::default(),
+            facts: None,
             trace: None,
             ending: Ending::default(),
             settled: false,
@@ -206,7 +210,13 @@ impl Exchange {
             draw: fastrand::u64(..),
             cost: self.request.cost,
             keys: &self.request.keys,
+            chooser: self.chooser(),
         }
+    }
+
+    fn chooser(&self) -> Option<Chooser<'_>> {
+        let hook = self.shared.hooks.choose.as_deref()?;
+        self.facts.as_deref().map(|request| Chooser { hook, request })
     }
 
     /// Its lane in a queue: that of its key, where there are others to be fair to.

@@ -11,6 +11,7 @@ use super::arrival;
 use super::body::{self, Bounds, NoBody};
 use super::edit;
 use super::exchange::Exchange;
+use super::hooked;
 use super::key;
 use super::models;
 use super::redirect;
@@ -177,6 +178,7 @@ async fn prepare(
     key::may_use(shared, exchange)?;
     exchange.cluster = exchange.snapshot.cluster_of(route).cloned();
     exchange.request.session = session::read(session.req_header(), exchange, peek.as_ref(), &body)?;
+    hooked::admit(shared, session, exchange)?;
     let work = weigh::work(&exchange.request.path, peek.as_ref(), &body);
     admit::by_body(shared, exchange, &work).await?;
     exchange.request.cost = load::cost(&work);

@@ -17,6 +17,7 @@ mod exchange;
 mod failure;
 mod head;
 mod holders;
+mod hooked;
 mod http10;
 mod intake;
 mod judge;
@@ -49,11 +50,12 @@ use again::may_retry;
 use answer::Mode;
 pub use exchange::Exchange;
 use failure::{Stop, classify};
+use hooked::Withheld;
 use http10::Http10;
 use intake::Intake;
 pub use shared::Shared;
 pub use shelter::Sheltered;
-use stream::Stream;
+use stream::{Broken, Stream};
 use tell::Next;
 
 use crate::failure::Failure;
@@ -64,12 +66,12 @@ use crate::rejection::Rejection;
 use crate::upstream;
 
 /// The gateway as Pingora sees it.
-pub struct Gateway {
+pub struct Phases {
     shared: Arc<Shared>,
     http10: Http10,
 }
 
-impl Gateway {
+impl Phases {
     /// A gateway over what all exchanges share.
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared, http10: Http10::new() }
@@ -77,7 +79,7 @@ impl Gateway {
 }
 
 #[async_trait]
-impl ProxyHttp for Gateway {
+impl ProxyHttp for Phases {
     /// On the heap: it would stand three times in Pingora's future of a request, once for each that hands it on.
     type CTX = Box<Exchange>;
 
@@ -157,6 +159,11 @@ impl ProxyHttp for Gateway {
         exchange.ending.status = head.status.as_u16();
         exchange.answer.mention = session::may_complain(head);
         exchange.answer.upstream_id = head::response(head, &exchange.id, is_stream)?;
+        let mut observer = hooked::begin(&self.shared, exchange);
+        if let Some(observer) = observer.take_if(|_| !is_stream) {
+            let whole = hooked::whole(observer, head, exchange);
+            exchange.answer.whole = whole.map_err(|Withheld| peer::refuse(exchange, Rejection::Withheld))?;
+        }
         cors::strip(head);
         cors::write(head, exchange)?;
         admit::tell(head, exchange)?;
@@ -180,6 +187,7 @@ impl ProxyHttp for Gateway {
                     Arc::clone(&attempt.link),
                     exchange.request.unasked,
                     active,
+                    observer.take(),
                 )))
             }
             _ if is_json(head) => Mode::Observe(Unary::default()),
@@ -203,7 +211,10 @@ impl ProxyHttp for Gateway {
         match &mut exchange.answer.mode {
             Mode::Reframe(stream) => {
                 let out = stream.filter(body.take(), end, Instant::now(), about);
-                *body = out.map_err(|_| Error::new(ErrorType::InternalError).into_up())?;
+                *body = out.map_err(|broken| match broken {
+                    Broken::Failed => Error::new(ErrorType::InternalError).into_up(),
+                    Broken::Withheld => peer::refuse(exchange, Rejection::Withheld),
+                })?;
             }
             _ => {
                 let has_data = body.as_ref().is_some_and(|body| !body.trim_ascii_start().is_empty());
@@ -211,6 +222,10 @@ impl ProxyHttp for Gateway {
                     attempt.link.mark_bytes(Instant::now());
                 }
                 exchange.answer.note(body.as_ref(), end);
+                if let Some(whole) = &mut exchange.answer.whole {
+                    let out = whole.take(body.take(), end);
+                    *body = out.map_err(|Withheld| peer::refuse(exchange, Rejection::Withheld))?;
+                }
             }
         }
         exchange.answer.bytes += body.as_ref().map_or(0, |chunk| chunk.len() as u64);

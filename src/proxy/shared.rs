@@ -13,6 +13,7 @@ use crate::admission::PerIp;
 use crate::cluster::{Backend, Change, Condition};
 use crate::drain::Drain;
 use crate::edge::{Connections, Handshake, TurnedAway, Witness};
+use crate::hooks::Hooks;
 use crate::keys::Strangers;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
@@ -55,6 +56,8 @@ pub struct Shared {
     pub slow: Told,
     /// Requests whose body found no room.
     pub crowded: Told,
+    /// What the program that embeds the gateway has a say in.
+    pub hooks: Hooks,
     /// Request ids.
     pub ids: request_id::Source,
 }

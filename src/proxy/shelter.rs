@@ -1,7 +1,7 @@
 //! A fault of our own stays with the request that met it.
 //!
 //! Pingora lets a panic end the task of the connection: the client sees that closed without a word, and nobody
-//! learns which request it was. [`Sheltered`] is the [`Gateway`] with a shelter around each phase: a panic becomes an
+//! learns which request it was. [`Sheltered`] is the [`Phases`] with a shelter around each phase: a panic becomes an
 //! internal error, so that the client is told (500, or a body that is broken off where one has begun), the exchange
 //! settles and the log names it. What was counted goes back by its guards; where the panic was says the hook that
 //! `cli` sets.
@@ -19,10 +19,10 @@ use pingora::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
-use super::{Exchange, Gateway, describe};
+use super::{Exchange, Phases, describe};
 
 /// The gateway, whose panics are errors of their requests.
-pub struct Sheltered(pub Gateway);
+pub struct Sheltered(pub Phases);
 
 /// A phase of the gateway's that can fail: a panic in it is a failure.
 macro_rules! sheltered {

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 
+use super::hooked::Watch;
 use crate::failure::Failure;
+use crate::hooks::Observe;
 use crate::metrics::ActiveStream;
 use crate::openai::patch::Unasked;
 use crate::openai::{About, Dialect, Observer, UsagePlace, running};
@@ -18,9 +20,14 @@ use crate::rejection::Rejection;
 use crate::sse::{Event, EventKind, Reframer, Verdict};
 use crate::upstream::{FAILURE, HEARTBEAT, Link, is_mark};
 
-/// The framing of the body must be broken: an error event has no place to stand.
+/// Why the framing of the body must be broken.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken;
+pub(super) enum Broken {
+    /// The attempt failed, and an error event has no place to stand.
+    Failed,
+    /// A hook lets nothing more pass.
+    Withheld,
+}
 
 /// An event stream on its way.
 pub(super) struct Stream {
@@ -38,6 +45,8 @@ pub(super) struct Stream {
     /// Usage that is not for the client.
     unasked: Unasked,
     active: ActiveStream,
+    /// A hook that has a say in its events.
+    watch: Option<Watch>,
 }
 
 impl Stream {
@@ -48,6 +57,7 @@ impl Stream {
         link: Arc<Link>,
         unasked: Unasked,
         active: ActiveStream,
+        observer: Option<Box<dyn Observe>>,
     ) -> Self {
         Self {
             reframer: Reframer::new(event_hold),
@@ -59,13 +69,14 @@ impl Stream {
             heartbeats: 0,
             unasked,
             active,
+            watch: observer.map(Watch::new),
         }
     }
 
     /// Turns a chunk into what goes out for it; `about` is what an error event may have to name.
     ///
     /// # Errors
-    /// [`Broken`] when the attempt failed while part of an event was out.
+    /// [`Broken`] when the attempt failed while part of an event was out, or a hook says so.
     pub(super) fn filter<'a>(
         &mut self,
         chunk: Option<Bytes>,
@@ -80,7 +91,11 @@ impl Stream {
             None => (None, false),
         };
         self.link.mark_chunk(now, data, out.is_some());
-        Ok(if end { join(out, self.reframer.finish()) } else { out })
+        let out = if end { join(out, self.tail()) } else { out };
+        match &self.watch {
+            Some(watch) if watch.is_withheld() => Err(Broken::Withheld),
+            _ => Ok(out),
+        }
     }
 
     /// The time from the first token to the last.
@@ -96,7 +111,7 @@ impl Stream {
 
     fn failure(&mut self, about: About<'_>) -> Result<Bytes, Broken> {
         if !self.reframer.at_boundary() {
-            return Err(Broken);
+            return Err(Broken::Failed);
         }
         self.reframer.discard();
         let rejection = self.link.failure().map_or(Rejection::Internal, Failure::rejection);
@@ -104,20 +119,38 @@ impl Stream {
         Ok(self.dialect.error_event(&rejection.told(&message, about), self.observer.progress()))
     }
 
+    /// What is left at the end of the body.
+    fn tail(&mut self) -> Option<Bytes> {
+        match &mut self.watch {
+            Some(watch) => self.reframer.finish_with(&mut |event| watch.judge(&event, Verdict::Pass)),
+            None => self.reframer.finish(),
+        }
+    }
+
     /// What goes out for upstream bytes, and whether a data event is among them.
     fn events(&mut self, chunk: Bytes, now: Instant) -> (Option<Bytes>, bool) {
         let (mut data, before) = (false, self.observer.tokens());
-        let (observer, unasked) = (&mut self.observer, self.unasked);
+        let (observer, unasked, watch) = (&mut self.observer, self.unasked, &mut self.watch);
         let out = self.reframer.filter(chunk, &mut |event: Event<'_>| {
             let noted = observer.event(&event);
             // A node that is stuck may still say that it is alive.
             data |= event.kind == EventKind::Data && !noted.keep_alive;
-            match noted.usage {
+            let ours = match noted.usage {
                 UsagePlace::Frame if unasked.frame => Verdict::Cut,
                 UsagePlace::Beside if unasked.running => running_usage(&event),
                 _ => Verdict::Pass,
+            };
+            match watch {
+                Some(watch) => watch.judge(&event, ours),
+                None => ours,
             }
         });
+        if let Some(watch) = watch
+            && !self.reframer.at_boundary()
+        {
+            // Part of an event is in what goes out.
+            watch.misses();
+        }
         if data && self.first_event.is_none() {
             self.first_event = Some(now);
             self.active.first_event(now);

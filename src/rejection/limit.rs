@@ -19,6 +19,7 @@ impl Rejection {
             Self::ConnectionsOfAddress => "connections.per_ip",
             Self::Overloaded => "request.buffered_bytes",
             Self::QueueFull => "queue.max",
+            Self::Refused(_) => "admit",
             _ => return None,
         };
         Some(Cow::Borrowed(name))

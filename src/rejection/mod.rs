@@ -4,9 +4,12 @@
 //! The log has the cause.
 
 mod limit;
+mod refusal;
 mod words;
 
 use std::borrow::Cow;
+
+pub use refusal::{Class, Refusal};
 
 use crate::admission::{Denial, Standing};
 use crate::openai::{About, Told};
@@ -119,6 +122,10 @@ pub enum Rejection {
     ShuttingDown,
     /// See [`crate::failure::Failure::BackendRemoved`].
     BackendRemoved,
+    /// A hook of the program that embeds the gateway does not let it in.
+    Refused(Refusal),
+    /// The answer may not pass: a hook cannot see it, or says so.
+    Withheld,
     /// A fault of our own.
     Internal,
 }
@@ -170,6 +177,8 @@ impl Rejection {
             | Self::NoBackend
             | Self::ShuttingDown
             | Self::BackendRemoved => Some(("retry-after", "1")),
+            Self::Refused(Refusal { retry_after: Some(seconds), .. }) => Some(("retry-after", seconds)),
+            Self::Refused(Refusal { class: Class::Unauthorized, .. }) => Some(("www-authenticate", "Bearer")),
             Self::Unauthorized => Some(("www-authenticate", "Bearer")),
             Self::WrongKeys { retry_after } | Self::RateLimited { retry_after, .. } => {
                 Some(("retry-after", retry_after))
@@ -199,6 +208,7 @@ impl Rejection {
             Self::WrongKeys { .. } | Self::RateLimited { .. } | Self::ConnectionsOfAddress => {
                 Outcome::Limited
             }
+            Self::Refused(Refusal { class: Class::TooMany, .. }) => Outcome::Limited,
             _ => Outcome::Rejected,
         }
     }

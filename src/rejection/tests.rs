@@ -2,6 +2,25 @@ use super::words::{INVALID, LIMIT, SERVER, TIMEOUT};
 use super::*;
 use crate::admission::Limit;
 
+fn refused(class: Class) -> Rejection {
+    Rejection::Refused(Refusal::new(class, "no"))
+}
+
+#[test]
+fn a_hook_says_the_code_and_when_to_come_back() {
+    let refusal = Refusal::new(Class::TooMany, "spent")
+        .code("budget")
+        .retry_after(std::time::Duration::from_millis(1_001));
+    let told = Rejection::Refused(refusal);
+    assert_eq!((told.code(), told.message().as_str(), told.outcome()), ("budget", "spent", Outcome::Limited));
+    assert_eq!(told.header(), Some(("retry-after", "2")));
+    assert_eq!(refused(Class::Unauthorized).header(), Some(("www-authenticate", "Bearer")));
+    assert_eq!(
+        (refused(Class::Forbidden).header(), refused(Class::Forbidden).outcome()),
+        (None, Outcome::Rejected)
+    );
+}
+
 fn denied(limit: Limit) -> Rejection {
     Denial { limit, wait: std::time::Duration::from_millis(2_100), standing: Standing::default() }.into()
 }
@@ -25,6 +44,7 @@ fn a_refusal_by_a_limit_has_its_name() {
         (Rejection::invalid("x", Some("n")).by("guard.n"), Some("guard.n")),
         (Rejection::Overloaded, Some("request.buffered_bytes")),
         (Rejection::QueueFull, Some("queue.max")),
+        (Rejection::Refused(Refusal::new(Class::Forbidden, "x")), Some("admit")),
         (Rejection::invalid("x", None), None),
         (Rejection::Unauthorized, None),
     ] {
@@ -34,7 +54,7 @@ fn a_refusal_by_a_limit_has_its_name() {
 
 #[test]
 fn every_rejection_has_its_status_and_code() {
-    let table: [(Rejection, u16, &str, &str); 39] = [
+    let table: [(Rejection, u16, &str, &str); 45] = [
         (Rejection::HeadTooLarge, 431, "invalid_request", INVALID),
         (Rejection::UriTooLong, 414, "invalid_request", INVALID),
         (Rejection::HeadTimeout, 408, "request_timeout", TIMEOUT),
@@ -72,6 +92,12 @@ fn every_rejection_has_its_status_and_code() {
         (Rejection::UpstreamStatus(500), 502, "upstream_error", SERVER),
         (Rejection::ShuttingDown, 503, "shutting_down", SERVER),
         (Rejection::BackendRemoved, 503, "backend_removed", SERVER),
+        (refused(Class::Invalid), 400, "invalid_request", INVALID),
+        (refused(Class::Unauthorized), 401, "unauthorized", INVALID),
+        (refused(Class::Forbidden), 403, "forbidden", INVALID),
+        (refused(Class::TooMany), 429, "rate_limited", LIMIT),
+        (refused(Class::Unavailable), 503, "overloaded", SERVER),
+        (Rejection::Withheld, 502, "withheld", SERVER),
         (Rejection::Internal, 500, "internal", SERVER),
         (Rejection::invalid("x", Some("stream")), 400, "invalid_request", INVALID),
     ];

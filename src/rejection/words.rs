@@ -1,6 +1,6 @@
 //! What a client is told of a rejection: status, code, kind, and a sentence that says what to do.
 
-use super::Rejection;
+use super::{Class, Refusal, Rejection};
 use crate::admission::Limit;
 
 // The kinds of error that OpenAI's clients tell apart.
@@ -25,13 +25,21 @@ impl Rejection {
             Self::ExpectationFailed => 417,
             Self::WrongKeys { .. } | Self::RateLimited { .. } => 429,
             Self::HeadTooLarge => 431,
+            Self::Refused(refusal) => match refusal.class {
+                Class::Invalid => 400,
+                Class::Unauthorized => 401,
+                Class::Forbidden => 403,
+                Class::TooMany => 429,
+                Class::Unavailable => 503,
+            },
             Self::Internal => 500,
             Self::CodingNotImplemented => 501,
             Self::UpstreamUnreachable
             | Self::UpstreamUnanswered
             | Self::UpstreamDisconnected
             | Self::UpstreamNotHttp
-            | Self::UpstreamStatus(_) => 502,
+            | Self::UpstreamStatus(_)
+            | Self::Withheld => 502,
             Self::Overloaded
             | Self::ConnectionsFull
             | Self::ConnectionsOfAddress
@@ -81,6 +89,15 @@ impl Rejection {
             Self::UpstreamUnreachable | Self::UpstreamNotHttp | Self::UpstreamStatus(_) => "upstream_error",
             Self::ShuttingDown => "shutting_down",
             Self::BackendRemoved => "backend_removed",
+            Self::Refused(Refusal { code: Some(code), .. }) => code,
+            Self::Refused(refusal) => match refusal.class {
+                Class::Invalid => "invalid_request",
+                Class::Unauthorized => "unauthorized",
+                Class::Forbidden => "forbidden",
+                Class::TooMany => "rate_limited",
+                Class::Unavailable => "overloaded",
+            },
+            Self::Withheld => "withheld",
             Self::Internal => "internal",
         }
     }
@@ -173,6 +190,8 @@ impl Rejection {
             Self::BackendRemoved => {
                 "the backend was taken out of service before its answer was complete; try again".into()
             }
+            Self::Refused(refusal) => refusal.message.clone(),
+            Self::Withheld => "the backend's answer may not be passed on".into(),
             Self::Internal => "internal error".into(),
         }
     }

@@ -1,26 +1,25 @@
 //! From a configuration to a gateway that lacks nothing but its sockets.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 
-use super::{StartError, below, certificates, setup, start_engines, store};
+use super::{StartError, certificates, setup, start_engines, store};
 use crate::access_log::AccessLog;
 use crate::admission::PerIp;
-use crate::config::{Config, Environment, Loaded};
+use crate::config::{Config, Environment};
 use crate::discovery;
 use crate::drain::Drain;
 use crate::edge::Connections;
+use crate::embed::Gateway;
 use crate::handover::{Handed, Predecessor, TakeError, WARM_MAX};
 use crate::keys::Strangers;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
-use crate::outlet::Losses;
 use crate::prober;
 use crate::proxy::Shared;
 use crate::reload::{self, Builder, Hosts, Reloader};
@@ -45,16 +44,11 @@ pub(super) struct Built {
 }
 
 impl Built {
-    pub(super) async fn new(
-        loaded: Loaded,
-        file: Option<&Path>,
-        connections_max: Option<usize>,
-        log: Losses,
-    ) -> Result<Self, StartError> {
-        let asks = Reloader::new(file.map(Path::to_owned), &loaded);
+    pub(super) async fn new(gateway: Gateway, connections_max: Option<usize>) -> Result<Self, StartError> {
+        let Gateway { loaded, file, log, hooks, below, .. } = gateway;
+        let asks = Reloader::new(file, &loaded);
         let config = loaded.config;
         let engines = start_engines(&config).await?;
-        let below = below(&config.server.listen)?;
         let access = AccessLog::open(&config.log.access, config.log.format)
             .map_err(|source| StartError::AccessLog { target: config.log.access.clone(), source })?;
         let usage = usage_log(&config)?;
@@ -84,6 +78,7 @@ impl Built {
             traces,
             slow: Told::default(),
             crowded: Told::default(),
+            hooks,
             ids: request_id::Source::default(),
             snapshot: ArcSwap::from_pointee(snapshot),
         });

@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::StartError;
 use crate::config::{Address, Listen, Server, ServerTls, Transport};
 use crate::edge::{self, Below, Bound, Door, Edge, Limits, Place, Tls};
-use crate::proxy::{Gateway, Shared, Sheltered};
+use crate::proxy::{Phases, Shared, Sheltered};
 use crate::reload::Builder;
 use crate::told::Told;
 use crate::upstream::Throwaway;
@@ -108,7 +108,7 @@ pub(super) fn start(
             takes_proxy: listen.proxy_protocol,
             redirect_https: listen.redirect_https,
         };
-        let mut service = ProxyServiceBuilder::new(&conf, Sheltered(Gateway::new(Arc::clone(shared))))
+        let mut service = ProxyServiceBuilder::new(&conf, Sheltered(Phases::new(Arc::clone(shared))))
             .name("clients")
             .custom(builder.connector.clone(), edge::on_connection(Arc::clone(&edge), door))
             .client_options(throwaway.options.clone())

@@ -28,11 +28,11 @@ pub use error::{StartError, chain};
 use sockets::{Given, Sockets};
 pub use unusable::unusable;
 
-use crate::config::{self, Config, Loaded};
+use crate::config::{self, Config};
+use crate::embed::Gateway;
 use crate::handover::{Giver, Predecessor, TakeError};
 use crate::memory::{self, Meter};
 use crate::metrics::Metrics;
-use crate::outlet::Losses;
 use crate::prober;
 use crate::proxy::Shared;
 use crate::reload::{self, Builder, InForce, Keeper, Reloader};
@@ -64,22 +64,12 @@ pub enum Start {
     Successor,
 }
 
-/// Runs a gateway until it has drained or a successor has taken over. `file` is where `loaded` came from and is
-/// read again when it changes; `log` is what the log has lost; `on_listening` is called once it accepts.
+/// Runs a gateway until it has drained or a successor has taken over; `on_listening` is called once it accepts.
 ///
 /// # Errors
 /// It could not start.
-pub fn run(
-    loaded: Loaded,
-    file: Option<&Path>,
-    start: Start,
-    log: Losses,
-    on_listening: impl FnOnce(&Listening),
-) -> Result<(), StartError> {
-    let config = &loaded.config;
-    if start == Start::Successor && !config.sim.is_empty() {
-        return Err(TakeError::Simulated.into());
-    }
+pub(crate) fn run(gateway: Gateway, on_listening: impl FnOnce(&Listening)) -> Result<(), StartError> {
+    let (config, start) = (&gateway.loaded.config, gateway.start);
     let passed = Given::by_systemd();
     let connections_max = descriptors::connections_max(config.server.connections_max);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -89,8 +79,8 @@ pub fn run(
         .build()
         .map_err(|error| StartError::Setup(error.to_string()))?;
     let served = runtime.block_on(async {
-        let mut signals = signals::Ending::new().map_err(setup)?;
-        let built = Built::new(loaded, file, connections_max, log).await?;
+        let mut signals = signals::Ending::new(gateway.stop.clone()).map_err(setup)?;
+        let built = Built::new(gateway, connections_max).await?;
         let (predecessor, given) = match start {
             Start::Fresh => (None, passed),
             Start::Successor => {

@@ -10,16 +10,18 @@
 //! a clock.
 //!
 //! The one hard idea: bytes pass, meaning is read. The [`Reframer`] delays bytes until their event
-//! is whole, but it never rewrites them; everything else is a reading of a copy-free view.
+//! is whole, but it never rewrites them unless a [`Verdict`] says so; everything else is a reading of a copy-free view.
 
 mod boundary;
 pub mod decode;
 pub mod encode;
 mod ends;
 mod reframer;
+mod verdict;
 mod watch;
 
 pub use boundary::{Boundary, EventKind, Scanner};
 pub use ends::Ends;
-pub use reframer::{Event, Reframer, Verdict};
+pub use reframer::{Event, Reframer};
+pub use verdict::Verdict;
 pub use watch::DataWatch;

@@ -22,7 +22,8 @@ use bytes::{Bytes, BytesMut};
 
 use super::boundary::BOM;
 use super::ends::{Collector, Ends, without_line_end};
-use super::{EventKind, Scanner, decode};
+use super::verdict::Changes;
+use super::{EventKind, Scanner, Verdict, decode};
 
 /// A complete event, as the observer sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,22 +51,6 @@ impl<'a> Event<'a> {
             _ => decode::data(raw),
         }
     }
-}
-
-/// What becomes of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It goes on to the client.
-    Pass,
-    /// It is taken out of the stream. Has no effect on an event that is partly out.
-    Cut,
-    /// These bytes of [`Event::raw`] are taken out of it.
-    CutPart {
-        /// The first of them.
-        from: usize,
-        /// The one behind the last of them.
-        to: usize,
-    },
 }
 
 /// Turns chunks into batches of whole events.
@@ -110,7 +95,7 @@ impl Reframer {
         }
         let out = self.deliver(chunk, &batch);
         debug_assert!(self.held.len() <= self.event_hold && (self.held.is_empty() || !self.partly_out));
-        Some(excise(out, &batch.cut)).filter(|out| !out.is_empty())
+        Some(batch.changes.apply(out)).filter(|out| !out.is_empty())
     }
 
     /// The unfinished event, of which `chunk` has what comes after `from`, goes out before its end.
@@ -127,6 +112,18 @@ impl Reframer {
     /// The upstream ended its body cleanly: the unfinished tail, as it is.
     pub fn finish(&mut self) -> Option<Bytes> {
         Some(std::mem::take(&mut self.held).freeze()).filter(|tail| !tail.is_empty())
+    }
+
+    /// The same with a say: the tail is shown as the event that it would be with a blank line behind it.
+    pub fn finish_with(&mut self, judge: &mut impl FnMut(Event<'_>) -> Verdict) -> Option<Bytes> {
+        let tail = self.finish()?;
+        let lead = if self.first && tail.starts_with(&BOM) { BOM.len() } else { 0 };
+        let Some(boundary) = self.scanner.next(b"\n\n", 0) else { return Some(tail) };
+        let Some(kind) = boundary.event else { return Some(tail) };
+        let event = Event { kind, raw: Some(&tail[lead..]), single: boundary.single, ends: None };
+        let mut changes = Changes::default();
+        changes.note(judge(event), 0..tail.len(), Some(lead..tail.len()));
+        Some(changes.apply(tail)).filter(|tail| !tail.is_empty())
     }
 
     /// The upstream was cut: drops the held beginning of an event and says how many bytes it had.
@@ -147,7 +144,7 @@ impl Reframer {
     /// Finds the events that end in this chunk and shows them.
     fn scan(&mut self, chunk: &[u8], judge: &mut impl FnMut(Event<'_>) -> Verdict) -> Batch {
         let carried = self.held.len();
-        let mut batch = Batch { end: 0, joined: 0, cut: Vec::new() };
+        let mut batch = Batch { end: 0, joined: 0, changes: Changes::default() };
         while let Some(boundary) = self.scanner.next(chunk, batch.end) {
             let (start, end) = (batch.end, boundary.at);
             let whole = !self.partly_out;
@@ -156,12 +153,10 @@ impl Reframer {
                 event.single = boundary.single;
                 // What is held goes in front of the chunk, so the first event begins at 0.
                 let first = if start == 0 { 0 } else { carried + start };
-                match judge(event) {
-                    Verdict::Cut if whole => batch.cut.push(first..carried + end),
-                    Verdict::CutPart { from, to } if whole => {
-                        batch.cut.push(first + lead + from..first + lead + to);
-                    }
-                    _ => {}
+                let raw = event.raw.map(|raw| first + lead..first + lead + raw.len());
+                let verdict = judge(event);
+                if whole {
+                    batch.changes.note(verdict, first..carried + end, raw);
                 }
             }
             self.partly_out = false;
@@ -227,22 +222,8 @@ struct Batch {
     end: usize,
     /// Bytes of the chunk that have been joined to those held.
     joined: usize,
-    /// Ranges to leave out, in bytes of held and chunk together; in order.
-    cut: Vec<Range<usize>>,
-}
-
-fn excise(out: Bytes, cut: &[Range<usize>]) -> Bytes {
-    if cut.is_empty() {
-        return out;
-    }
-    let mut kept = BytesMut::with_capacity(out.len());
-    let mut from = 0;
-    for range in cut {
-        kept.extend_from_slice(&out[from..range.start]);
-        from = range.end;
-    }
-    kept.extend_from_slice(&out[from..]);
-    kept.freeze()
+    /// What becomes of its events, in bytes of held and chunk together.
+    changes: Changes,
 }
 
 #[cfg(test)]

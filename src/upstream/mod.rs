@@ -62,7 +62,7 @@ pub fn is_event_stream(head: &ResponseHeader) -> bool {
 }
 
 /// Whether the body is not compressed.
-fn is_plain(head: &ResponseHeader) -> bool {
+pub(crate) fn is_plain(head: &ResponseHeader) -> bool {
     let encoding = head.headers.get(http::header::CONTENT_ENCODING);
     encoding.is_none_or(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }

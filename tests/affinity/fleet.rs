@@ -150,6 +150,7 @@ impl Fleet {
             draw: self.rng.u64(..),
             cost: cost(&work),
             keys: &keys,
+            chooser: None,
         };
         let attempt = self.cluster.pick(&ask).unwrap();
         let at = self.cluster.backends.iter().position(|one| Arc::ptr_eq(one, attempt.backend())).unwrap();

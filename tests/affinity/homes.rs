@@ -28,6 +28,7 @@ fn pick(cluster: &Cluster, keys: &[u64], tried: &[Arc<Backend>], draw: u64) -> I
         draw: draw.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         cost: TYPICAL,
         keys,
+        chooser: None,
     };
     cluster.pick(&ask).expect("a backend")
 }
@@ -115,6 +116,7 @@ fn the_work_of_others_makes_a_home_too_full() {
         draw: 0,
         cost: 1,
         keys: &key,
+        chooser: None,
     };
     assert_eq!(told(&cluster.pick(&later).expect("a backend")).1, Some(Kept::Hit));
 }
@@ -144,7 +146,16 @@ fn a_backend_in_trouble_is_asked_less() {
     let busy = Report { status: Some(429), ..Report::of(now) };
     cluster.backends[0].state.learn(&busy);
     let asked = |now, draw| {
-        let ask = Ask { lenient: true, sound: false, tried: &[], now, draw, cost: TYPICAL, keys: &[] };
+        let ask = Ask {
+            lenient: true,
+            sound: false,
+            tried: &[],
+            now,
+            draw,
+            cost: TYPICAL,
+            keys: &[],
+            chooser: None,
+        };
         told(&cluster.pick(&ask).expect("a backend")).0
     };
     let draws = || (0..64).map(|draw: u64| draw << 58);

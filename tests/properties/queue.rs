@@ -53,7 +53,7 @@ struct World {
 }
 
 fn ask(tried: &[Arc<Backend>], now: Instant) -> Ask<'_> {
-    Ask { lenient: true, sound: false, tried, now, draw: 0, cost: 1, keys: &[] }
+    Ask { lenient: true, sound: false, tried, now, draw: 0, cost: 1, keys: &[], chooser: None }
 }
 
 impl World {

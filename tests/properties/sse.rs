@@ -124,6 +124,49 @@ proptest! {
     }
 
     #[test]
+    fn replacing_gives_the_same_for_every_split((input, chunks) in chunked(), modulus in 1..4_usize) {
+        let replaced = |chunks: Vec<Bytes>| {
+            let mut reframer = Reframer::new(HOLD);
+            let (mut out, mut count) = (Vec::new(), 0);
+            let mut judge = |event: Event<'_>| {
+                count += 1;
+                // It must end as the lines did; a lone comment has no line end of its own here.
+                let end = match event.raw {
+                    Some([.., b'\r', b'\n']) => "\r\n",
+                    Some([.., b'\r']) => "\r",
+                    _ => "\n",
+                };
+                let with = Bytes::from(format!("data: {count}{end}"));
+                if count % modulus == 0 { Verdict::Replace(with) } else { Verdict::Pass }
+            };
+            for chunk in chunks {
+                out.extend(reframer.filter(chunk, &mut judge).into_iter().flatten());
+            }
+            out.extend(reframer.finish_with(&mut judge).into_iter().flatten());
+            out
+        };
+        let out = replaced(chunks);
+        prop_assert_eq!(&out, &replaced(vec![Bytes::from(input.clone())]));
+        // What stands before a BOM at first, and is replaced, ends its being the stream's own to the naive reader.
+        if input.windows(3).any(|bytes| bytes == b"\xef\xbb\xbf") {
+            return Ok(());
+        }
+        // The line end that is added below to a tail without one was not there to be held.
+        let whole = naive::events(&input).0.len();
+        let has_added = |i: usize, event: &naive::Event| {
+            i == whole && event.kind != EventKind::Comment && !input.ends_with(b"\n")
+        };
+        let tail = naive::events(&[&input[..], b"\n\n"].concat()).0;
+        let want = tail.into_iter().enumerate().map(|(i, event)| match (i + 1) % modulus {
+            0 if event.len - usize::from(has_added(i, &event)) <= HOLD => Some((i + 1).to_string().into_bytes()),
+            _ => naive_told(event).1,
+        });
+        let got = naive::events(&[&out[..], b"\n\n"].concat()).0;
+        let got = got.into_iter().map(|event| naive_told(event).1);
+        prop_assert_eq!(got.collect::<Vec<_>>(), want.collect::<Vec<_>>());
+    }
+
+    #[test]
     fn the_watch_ends_with_the_first_data_event((input, chunks) in chunked()) {
         let mut watch = DataWatch::new(HOLD);
         let (mut arrived, mut committed) = (0, None);

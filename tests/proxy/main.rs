@@ -11,6 +11,7 @@ mod dialects;
 mod disconnect;
 mod early;
 mod edge;
+mod embedded;
 mod errors;
 mod events;
 mod failures;

@@ -65,7 +65,7 @@ fn report(now: Instant, failure: Option<Failure>) -> Report {
 }
 
 fn ask(now: Instant, tried: &[Arc<Backend>]) -> Ask<'_> {
-    Ask { lenient: true, sound: false, tried, now, draw: 0, cost: 1, keys: &[] }
+    Ask { lenient: true, sound: false, tried, now, draw: 0, cost: 1, keys: &[], chooser: None }
 }
 
 fn fail(cluster: &Cluster, at: usize, now: Instant) -> Option<Change> {

@@ -107,6 +107,40 @@ fn a_part_is_cut_wherever_its_event_was_split() {
 }
 
 #[test]
+fn an_event_is_replaced_wherever_it_was_split() {
+    let mut judge = |event: Event<'_>| match event.data() {
+        Some(data) if data.starts_with(b"no") => {
+            let end = if event.raw.is_some_and(|raw| raw.ends_with(b"\r\n")) { "\r\n" } else { "\n" };
+            Verdict::Replace(format!("data: longer than before{end}").into())
+        }
+        _ => Verdict::Pass,
+    };
+    let stream = "\u{feff}data: no1\r\n\r\ndata: a\n\n: c\ndata: no2\n\ndata: no3";
+    let want = "\u{feff}data: longer than before\r\n\r\ndata: a\n\n: c\ndata: longer than before\n\n\
+                data: longer than before\n";
+    for split in 0..stream.len() {
+        let mut reframer = Reframer::new(64);
+        let (one, two) = stream.as_bytes().split_at(split);
+        let mut out = Vec::new();
+        for chunk in [one, two] {
+            let chunk = Bytes::copy_from_slice(chunk);
+            out.extend(reframer.filter(chunk, &mut judge).into_iter().flatten());
+        }
+        out.extend(reframer.finish_with(&mut judge).into_iter().flatten());
+        assert_eq!(String::from_utf8_lossy(&out), want, "split at {split}");
+    }
+}
+
+#[test]
+fn an_event_that_is_partly_out_cannot_be_replaced() {
+    let mut reframer = Reframer::new(8);
+    let mut judge = |_: Event<'_>| Verdict::Replace(Bytes::from_static(b"data: x\n"));
+    let mut push = |chunk: &'static str| reframer.filter(Bytes::from_static(chunk.as_bytes()), &mut judge);
+    assert_eq!(push("data: larger than that"), some("data: larger than that"));
+    assert_eq!(push("\n\ndata: a\n\n"), some("\n\ndata: x\n\n"));
+}
+
+#[test]
 fn a_cut_event_leaves_its_neighbours_alone() {
     let mut reframer = Reframer::new(64);
     let mut judge = |event: Event<'_>| match event.data() {

@@ -97,6 +97,7 @@ impl World {
             draw,
             cost: 1,
             keys: &[],
+            chooser: None,
         }) else {
             assert!(!was_in.contains(&true), "one was there to be picked");
             return;

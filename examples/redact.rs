@@ -1,0 +1,285 @@
+//! A gateway that redacts: nothing that looks like an API key (`sk-` and at least 16 letters, digits, `-` or `_`)
+//! reaches a client, be it in a JSON answer or in a stream, and also where it is split over events.
+//!
+//! ```text
+//! cargo run --example redact -- run -c conf/streamgate.yaml
+//! ```
+//!
+//! In a stream each text (the content, the reasoning, the arguments of a tool call, of each choice) comes in pieces. What
+//! may become a key stays back, at most 18 bytes, until the next piece of the same text decides; all else of the event goes
+//! on at once, byte for byte. Where the text ends with something held back, that goes out in an event of its own before
+//! what ended it.
+//!
+//! It fails closed. What it cannot read is broken off rather than passed, and what it was not made for (other endpoints than
+//! chat and completions, whose texts stand elsewhere) is not let in.
+
+#![allow(clippy::print_stdout, reason = "it says where it listens, as the command does")]
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use streamgate::Gateway;
+use streamgate::config::{self, Environment};
+use streamgate::hooks::{Admit, Change, Facts, Observe, Unseen};
+use streamgate::rejection::{Class, Refusal};
+use streamgate::server::Listening;
+use streamgate::sse::{Event, EventKind};
+
+const MARK: &str = "sk-";
+const KEY_MIN: usize = 16;
+const REDACTED: &str = "[redacted]";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    env_logger::init();
+    let args: Vec<_> = std::env::args_os().skip(1).collect();
+    let [verb, _, file] = &args[..] else { return Err("usage: redact run|upgrade -c FILE".into()) };
+    let builder = Gateway::builder(config::load(file.as_ref(), &Environment::detect())?)
+        .file(file)
+        .admit(Scope)
+        .observe(|_| Some(Box::new(Redactor::default())))
+        .on_listening(announce);
+    let builder = if verb == "upgrade" { builder.as_successor() } else { builder };
+    Ok(builder.build()?.run()?)
+}
+
+fn announce(listening: &Listening) {
+    for url in &listening.clients {
+        println!("streamgate listening on {url}");
+    }
+    println!("streamgate admin on {}\nready", listening.admin);
+}
+
+/// Lets in what the redactor can read.
+struct Scope;
+
+impl Admit for Scope {
+    fn admit(&self, request: &Facts<'_>) -> Result<(), Refusal> {
+        if request.path.ends_with("/completions") {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Class::Forbidden,
+            "only chat and completions are served here: others cannot be redacted",
+        ))
+    }
+}
+
+/// Redacts one answer.
+#[derive(Default)]
+struct Redactor {
+    /// The texts of its stream, by choice.
+    texts: BTreeMap<(u64, Field), Text>,
+    /// The data of the last event that something of was held back.
+    held_of: String,
+}
+
+impl Observe for Redactor {
+    fn event(&mut self, event: &Event<'_>) -> Change {
+        self.redacted(event).unwrap_or(Change::Break)
+    }
+
+    fn answer(&mut self, body: &[u8]) -> Change {
+        std::str::from_utf8(body).map_or(Change::Break, |body| changed(body, redact(body)))
+    }
+
+    fn unseen(&self) -> Unseen {
+        Unseen::Break
+    }
+}
+
+impl Redactor {
+    /// `None` for an event of a form that is not known here.
+    fn redacted(&mut self, event: &Event<'_>) -> Option<Change> {
+        let raw = std::str::from_utf8(event.raw?).ok()?;
+        if event.kind != EventKind::Data {
+            return Some(changed(raw, redact(raw)));
+        }
+        // All engines write their chunks on one line.
+        let Some(Cow::Borrowed(data)) = event.data().filter(|_| event.single) else { return None };
+        let data = std::str::from_utf8(data).ok()?;
+        if data == "[DONE]" {
+            let held = self.let_go(|_| true);
+            return Some(changed(raw, held + raw));
+        }
+        let chunk: Chunk<'_> = serde_json::from_str(data).ok()?;
+        let (mut out, mut edits) = (String::new(), BTreeMap::new());
+        for choice in chunk.choices.unwrap_or_default() {
+            let pieces = choice.texts()?;
+            out += &self.let_go(|(index, field)| *index == choice.index && !pieces.contains_key(field));
+            for (field, piece) in pieces {
+                let text = self.texts.entry((choice.index, field)).or_default();
+                let whole: String = serde_json::from_str(piece.get()).ok()?;
+                let mut shown = text.push(&whole);
+                if choice.finish_reason.is_some() {
+                    shown += &text.finish();
+                }
+                let json = if shown == whole { piece.get().to_owned() } else { json!(shown).to_string() };
+                edits.insert(place(raw, piece.get()), (piece.get().len(), json));
+            }
+        }
+        if self.texts.values().any(|text| !text.held.is_empty()) {
+            data.clone_into(&mut self.held_of);
+        }
+        let mut from = 0;
+        for (at, (length, json)) in edits {
+            out = out + &redact(&raw[from..at]) + &json;
+            from = at + length;
+        }
+        out += &redact(&raw[from..]);
+        Some(changed(raw, out))
+    }
+
+    /// Events with what is held back of these texts, which have ended.
+    fn let_go(&mut self, ended: impl Fn(&(u64, Field)) -> bool) -> String {
+        let mut events = String::new();
+        for (place, text) in self.texts.iter_mut().filter(|(place, _)| ended(place)) {
+            let rest = text.finish();
+            // Its own data was read before.
+            if let (false, Ok(mut chunk)) = (rest.is_empty(), serde_json::from_str::<Value>(&self.held_of)) {
+                chunk["choices"] = json!([place.1.choice(place.0, &rest)]);
+                events += &format!("data: {chunk}\n\n");
+            }
+        }
+        events
+    }
+}
+
+/// Where `part`, which is a piece of `whole`, stands in it.
+fn place(whole: &str, part: &str) -> usize {
+    part.as_ptr() as usize - whole.as_ptr() as usize
+}
+
+fn changed(before: &str, after: String) -> Change {
+    if before == after { Change::Pass } else { Change::Replace(after.into()) }
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    choices: Option<Vec<Choice<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(default)]
+    index: u64,
+    #[serde(borrow)]
+    delta: Option<BTreeMap<String, &'a RawValue>>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    finish_reason: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct ToolCall<'a> {
+    #[serde(default)]
+    index: u64,
+    #[serde(borrow)]
+    function: Option<BTreeMap<String, &'a RawValue>>,
+}
+
+/// A text of a choice.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Field {
+    Text,
+    Delta(String),
+    Arguments(u64),
+}
+
+impl<'a> Choice<'a> {
+    /// The pieces of texts that it brings; `None` where its form is not known.
+    fn texts(&self) -> Option<BTreeMap<Field, &'a RawValue>> {
+        let mut texts: BTreeMap<Field, &RawValue> =
+            self.text.iter().map(|text| (Field::Text, *text)).collect();
+        for (name, value) in self.delta.iter().flatten() {
+            if name == "tool_calls" {
+                let calls: Option<Vec<ToolCall<'a>>> = serde_json::from_str(value.get()).ok()?;
+                for call in calls.unwrap_or_default() {
+                    let arguments = call.function.and_then(|mut function| function.remove("arguments"));
+                    texts.extend(arguments.map(|arguments| (Field::Arguments(call.index), arguments)));
+                }
+            } else if name != "role" {
+                texts.insert(Field::Delta(name.clone()), value);
+            }
+        }
+        texts.retain(|_, value| value.get().starts_with('"'));
+        Some(texts)
+    }
+}
+
+impl Field {
+    /// A choice that brings this piece of the text.
+    fn choice(&self, index: u64, piece: &str) -> Value {
+        match self {
+            Self::Text => json!({ "index": index, "text": piece, "finish_reason": null }),
+            Self::Delta(name) => json!({ "index": index, "delta": { name: piece }, "finish_reason": null }),
+            Self::Arguments(call) => {
+                let call = json!({ "index": call, "function": { "arguments": piece } });
+                json!({ "index": index, "delta": { "tool_calls": [call] }, "finish_reason": null })
+            }
+        }
+    }
+}
+
+/// A text that comes in pieces.
+#[derive(Default)]
+struct Text {
+    /// What may be the beginning of a key.
+    held: String,
+    /// A key has been found, and its end has not.
+    is_inside: bool,
+}
+
+impl Text {
+    /// Takes the next piece, and gives what can be shown by now.
+    fn push(&mut self, piece: &str) -> String {
+        let text = std::mem::take(&mut self.held) + piece;
+        let (mut rest, mut shown) = (&text[..], String::new());
+        loop {
+            if self.is_inside {
+                rest = rest.trim_start_matches(is_of_key);
+                self.is_inside = rest.is_empty();
+            }
+            let Some(at) = rest.find(MARK) else { break };
+            shown += &rest[..at];
+            rest = &rest[at..];
+            let behind = &rest[MARK.len()..];
+            let end = behind.find(|letter| !is_of_key(letter));
+            if end.unwrap_or(behind.len()) >= KEY_MIN {
+                shown += REDACTED;
+                self.is_inside = true;
+            } else if end.is_none() {
+                rest.clone_into(&mut self.held);
+                return shown;
+            } else {
+                shown += MARK;
+            }
+            rest = behind;
+        }
+        let begun = (1..MARK.len()).rev().find(|length| rest.ends_with(&MARK[..*length])).unwrap_or(0);
+        let (now, later) = rest.split_at(rest.len() - begun);
+        later.clone_into(&mut self.held);
+        shown + now
+    }
+
+    /// The text has ended: what was held back was no key.
+    fn finish(&mut self) -> String {
+        self.is_inside = false;
+        std::mem::take(&mut self.held)
+    }
+}
+
+fn is_of_key(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "-_".contains(letter)
+}
+
+/// The same for a text that is there as a whole.
+fn redact(text: &str) -> String {
+    let mut whole = Text::default();
+    whole.push(text) + &whole.finish()
+}
