@@ -4,6 +4,7 @@
 mod support;
 
 mod admin;
+mod health;
 mod live;
 mod live_page;
 mod metrics;
