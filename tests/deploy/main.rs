@@ -9,6 +9,7 @@ mod machine;
 mod support;
 
 mod compose;
+mod debian;
 mod image;
 mod kubernetes;
 mod monitoring;
