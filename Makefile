@@ -35,12 +35,12 @@ golden:
 
 ## Make target/package/streamgate-VERSION-MACHINE-linux-gnu.tar.gz and its checksum; the binary needs only glibc.
 dist:
-	@scripts/setup.sh
+	@scripts/setup.sh package
 	scripts/package.sh dist
 
 ## Make target/package/streamgate_VERSION_ARCHITECTURE.deb (needs cargo-deb).
 deb:
-	@scripts/setup.sh
+	@scripts/setup.sh package
 	scripts/package.sh deb
 
 ## Write target/package/streamgate.cdx.json, a CycloneDX list of everything inside (needs cargo-cyclonedx).
