@@ -1,6 +1,6 @@
 # `make run` and `make test` are all a newcomer needs; both install what the build needs.
 
-.PHONY: run test check bench fuzz golden docker clean
+.PHONY: run test check bench fuzz golden dist deb sbom docker clean
 
 ## Start the gateway with three simulated engines.
 run:
@@ -32,6 +32,20 @@ fuzz:
 ## Rewrite the golden files of the tests.
 golden:
 	UPDATE_GOLDEN=1 cargo test --test sse_golden --test proxy --test config_files --test docs
+
+## Make target/package/streamgate-VERSION-MACHINE-linux-gnu.tar.gz and its checksum; the binary needs only glibc.
+dist:
+	@scripts/setup.sh package
+	scripts/package.sh dist
+
+## Make target/package/streamgate_VERSION_ARCHITECTURE.deb (needs cargo-deb).
+deb:
+	@scripts/setup.sh package
+	scripts/package.sh deb
+
+## Write target/package/streamgate.cdx.json, a CycloneDX list of everything inside (needs cargo-cyclonedx).
+sbom:
+	scripts/sbom.sh
 
 ## Build the image (needs a Docker engine).
 docker:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages that the build and the tests need, where they are missing.
-# Called by `make run` and `make test`; safe to call again: it does nothing when all is there.
+# Called by `make run`, `make test` and `make dist`; safe to call again: it does nothing when all is there.
 set -euo pipefail
 
 packages=()
@@ -14,6 +14,12 @@ command -v make >/dev/null || need make
 command -v cmake >/dev/null || need cmake # zlib-ng, inside Pingora
 command -v pkg-config >/dev/null || need pkg-config
 pkg-config --exists openssl 2>/dev/null || need libssl-dev
+if [ "${1:-build}" = package ]; then
+    # OpenSSL is compiled, and the licences of libraries are gathered.
+    perl -MIPC::Cmd -e 1 2>/dev/null || need perl
+    command -v strip >/dev/null || need binutils
+    command -v python3 >/dev/null || need python3
+fi
 if [ "${1:-build}" = test ]; then
     # The tests drive the gateway with client packages for Python, in a virtual environment, and for Node.
     command -v python3 >/dev/null || need python3

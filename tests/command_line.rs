@@ -76,3 +76,57 @@ fn diff_tells_what_a_reload_would_change() {
     assert_eq!(code, Some(2));
     assert!(said.contains("streamgate.yaml:"), "{said}");
 }
+
+/// The words that complete a command line: what bash would offer for it, by the script that we print.
+fn offered(line: &str) -> Vec<String> {
+    let (code, script) = output(&["completions", "bash"], &[]);
+    assert_eq!(code, Some(0), "{script}");
+    let asked = format!(
+        "{script}\nCOMP_WORDS=({line} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
+         _streamgate streamgate '' \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    );
+    let answer = Command::new("bash").args(["--norc", "-c", &asked]).output().unwrap();
+    String::from_utf8(answer.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Completions are made of the commands that there are.
+#[test]
+fn completions_offer_the_commands() {
+    let commands = offered("streamgate");
+    for command in ["run", "check", "top", "health", "completions"] {
+        assert!(commands.iter().any(|offered| offered == command), "{commands:?}");
+    }
+    assert!(offered("streamgate top").contains(&"--token-env".to_owned()));
+    for (shell, begin) in [("zsh", "#compdef streamgate"), ("fish", "#")] {
+        let (code, script) = output(&["completions", shell], &[]);
+        assert!(code == Some(0) && script.starts_with(begin) && script.contains("upgrade"), "{script}");
+    }
+    assert_eq!(output(&["completions", "cobol"], &[]).0, Some(64));
+}
+
+/// A page for each command, which the formatter has nothing to say against; what is not to be written is told.
+#[test]
+fn each_command_has_its_manual_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, said) = output(&["man", dir.path().to_str().unwrap()], &[]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let mut pages: Vec<String> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    pages.sort();
+    for page in ["streamgate.1", "streamgate-run.1", "streamgate-key-new.1", "streamgate-sim.1"] {
+        assert!(pages.contains(&page.to_owned()), "{pages:?}");
+    }
+    let main = std::fs::read_to_string(dir.path().join("streamgate.1")).unwrap();
+    assert!(main.contains("Exit codes: 0 done; 64 bad usage"), "{main}");
+    for page in &pages {
+        let shown = Command::new("man").arg("--warnings").arg("-l").arg(dir.path().join(page)).output();
+        let Ok(shown) = shown else { return support::not_run("each_command_has_its_manual_page", "no man") };
+        let said = String::from_utf8_lossy(&shown.stderr);
+        assert!(shown.status.success() && said.is_empty() && !shown.stdout.is_empty(), "{page}: {said}");
+    }
+    let nowhere = dir.path().join("nowhere");
+    let (code, said) = output(&["man", nowhere.to_str().unwrap()], &[]);
+    assert_eq!((code, said.contains("No such file")), (Some(75), true), "{said}");
+}

@@ -1,5 +1,5 @@
 //! The process among others: what systemd is told and passes, what becomes of it where descriptors or the disk
-//! are used up, and the files for systemd and Kubernetes that come with it.
+//! are used up, and the units for systemd that come with it.
 
 #[path = "config/machine.rs"]
 mod machine;
@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
 use support::gateway::config_file;
 use support::wait::{SOON, silence, wait_until_async};
 use support::wire::{ANSWER, Request, event, json_answer};
@@ -311,59 +310,4 @@ fn the_unit_for_systemd_is_sound() {
 
 fn socket() -> String {
     std::fs::read_to_string(shipped("deploy/systemd/streamgate.socket")).expect("read")
-}
-
-/// The documents of a manifest, by their kind.
-fn documents() -> Vec<Value> {
-    let text = std::fs::read_to_string(shipped("deploy/kubernetes/streamgate.yaml")).expect("read");
-    text.split("\n---\n").map(|text| serde_saphyr::from_str(text).expect("a document is YAML")).collect()
-}
-
-/// What Kubernetes is told fits what the gateway does: the time to end, the probes, the folder of the file.
-#[test]
-fn the_manifests_for_kubernetes_are_sound() {
-    let documents = documents();
-    let of_kind = |kind: &str| {
-        documents.iter().find(|document| document["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))
-    };
-    for kind in ["ConfigMap", "Secret", "Deployment", "Service", "PodDisruptionBudget"] {
-        assert_eq!(of_kind(kind)["metadata"]["name"], "streamgate");
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let text = of_kind("ConfigMap")["data"]["streamgate.yaml"].as_str().unwrap();
-    let mounted = "/etc/streamgate-secrets/admin-token";
-    assert!(text.contains(mounted));
-    let file = dir.path().join("streamgate.yaml");
-    std::fs::write(&file, text.replace(mounted, "/run/token")).unwrap();
-    let config = streamgate::config::load(&file, &machine::ENVIRONMENT)
-        .unwrap_or_else(|error| panic!("{error}"))
-        .config;
-
-    let pod = &of_kind("Deployment")["spec"]["template"]["spec"];
-    let grace = Duration::from_secs(pod["terminationGracePeriodSeconds"].as_u64().unwrap());
-    assert!(grace > end_of(&config), "{grace:?}");
-    assert!(!config.server.shutdown.lame_duck.is_zero(), "endpoints take a while to lose a pod");
-    let container = &pod["containers"][0];
-    let ports: Vec<u64> =
-        [0, 1].iter().map(|i: &usize| container["ports"][*i]["containerPort"].as_u64().unwrap()).collect();
-    let listens = [config.server.listen[0].address.to_string(), config.server.admin.listen.to_string()];
-    for (port, address) in ports.iter().zip(&listens) {
-        assert_eq!(address, &format!("0.0.0.0:{port}"));
-    }
-    for (probe, path) in [("readinessProbe", "/readyz"), ("livenessProbe", "/livez")] {
-        assert_eq!(
-            (&container[probe]["httpGet"]["path"], &container[probe]["httpGet"]["port"]),
-            (&path.into(), &"admin".into())
-        );
-    }
-    let mounts = container["volumeMounts"].as_array().unwrap();
-    assert!(mounts.iter().all(|mount| mount.get("subPath").is_none()), "a file under subPath never changes");
-    assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
-    let labels = &of_kind("Deployment")["spec"]["template"]["metadata"]["labels"];
-    for selector in [
-        &of_kind("Service")["spec"]["selector"],
-        &of_kind("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
-    ] {
-        assert_eq!(selector, labels);
-    }
 }

@@ -1,13 +1,15 @@
 //! The admin listener: for operators and their tools, never for clients.
 //!
 //! Who may ask what is decided in `guard`, what is told of the fleet in `status`, what the live page shows in `live`
-//! and `facts`; requests come in and answers go out in `serve`, and what is done is here.
+//! and `facts`; requests come in and answers go out in `serve`, and what is done is here. `place` is the other side: how
+//! commands of this binary ask such a listener.
 
 mod answer;
 mod facts;
 mod guard;
 mod live;
 mod page;
+pub(crate) mod place;
 mod process;
 mod serve;
 mod status;

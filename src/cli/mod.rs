@@ -3,10 +3,13 @@
 //! Exit codes are part of the contract (sysexits.h): 0 done, 64 bad usage or configuration,
 //! 70 internal, 75 could not start; `diff` and `bench` have 1 for what they look for.
 
+mod announce;
 mod check;
+mod health;
 mod key;
 mod log_lines;
 mod panics;
+mod papers;
 
 use std::error::Error;
 use std::io::Write;
@@ -15,12 +18,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::bench;
-use crate::config::{self, Action, Config, Environment, Loaded, Problems};
+use crate::config::{self, Config, Environment, Loaded, Problems};
 use crate::embed::Gateway;
 use crate::outlet::Losses;
-use crate::server::{self, Listening, Start, StartError};
+use crate::server::{self, Start, StartError};
 use crate::sim;
 use crate::top;
 
@@ -38,12 +42,16 @@ const BENCH_WRONG: u8 = 1;
 /// How long the last lines of the log may take.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
+/// What the long help and the manual page say at their end.
+const AFTER_HELP: &str = "Exit codes: 0 done; 64 bad usage or configuration; 70 internal; 75 could not start, or the gateway \
+     is not there. diff: 0 the same, 1 differs, 2 trouble. health: 1 not ready.";
+
 /// The configuration that `demo` runs: it starts as it is, with simulated engines.
 const DEMO: &str = include_str!("../../conf/streamgate.yaml");
 
 /// The edge gateway for self-hosted LLM inference.
 #[derive(Debug, Parser)]
-#[command(version, about, arg_required_else_help = true)]
+#[command(version, about, arg_required_else_help = true, after_long_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -86,11 +94,23 @@ enum Command {
     Top(top::Args),
     /// Put an OpenAI-compatible endpoint under load and check every answer.
     Bench(Box<bench::Args>),
+    /// Ask a gateway whether it is ready. Exit code 0: it is; 1: it is not, as in a drain; 75: nobody answers.
+    Health(health::Args),
     /// API keys of clients.
     #[command(subcommand)]
     Key(key::Command),
     /// Print the JSON Schema of the configuration, for editors.
     Schema,
+    /// Print what completes these commands in a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Write the manual pages, one for each command.
+    Man {
+        /// The folder that they are written to. Pages that are there are replaced.
+        folder: PathBuf,
+    },
 }
 
 /// What ends a command early: its exit code, and what to say on stderr.
@@ -154,7 +174,10 @@ fn dispatch(command: Command) -> Result<(), Failed> {
         Command::Top(args) => watch(&args),
         Command::Bench(args) => measure(*args),
         Command::Key(command) => key::run(command),
+        Command::Health(args) => health::ask(&args),
         Command::Schema => show(&config::schema_json()),
+        Command::Completions { shell } => papers::completions(shell),
+        Command::Man { folder } => papers::manual(&folder),
     }
 }
 
@@ -171,10 +194,10 @@ fn run(loaded: Loaded, file: Option<&Path>, start: Start) -> Result<(), Failed> 
 }
 
 fn serve(loaded: Loaded, file: Option<&Path>, start: Start, losses: Losses) -> Result<(), Failed> {
-    let (example, needs_key) = (example(&loaded.config), !loaded.config.keys.is_empty());
+    let (example, needs_key) = (announce::example(&loaded.config), !loaded.config.keys.is_empty());
     let mut builder = Gateway::builder(loaded)
         .log_losses(losses)
-        .on_listening(move |listening| announce(listening, example.as_deref(), needs_key));
+        .on_listening(move |listening| announce::say_where(listening, example.as_deref(), needs_key));
     if let Some(file) = file {
         builder = builder.file(file);
     }
@@ -185,44 +208,6 @@ fn serve(loaded: Loaded, file: Option<&Path>, start: Start, losses: Losses) -> R
         .build()
         .and_then(Gateway::run)
         .map_err(|error| Failed::in_file(file.unwrap_or_else(|| Path::new("demo")), &error))
-}
-
-/// Says where the gateway listens. Tools read these lines: see docs/operations.md.
-fn announce(listening: &Listening, example: Option<&str>, needs_key: bool) {
-    let mut lines: Vec<String> = listening
-        .engines
-        .iter()
-        .map(|(name, addr)| format!("simulated engine {name} on http://{addr}"))
-        .collect();
-    lines.extend(listening.clients.iter().map(|url| format!("streamgate listening on {url}")));
-    lines.push(format!("streamgate admin on {}", listening.admin));
-    if let (Some(model), Some(url)) = (example, listening.clients.first()) {
-        lines.push("try it:".into());
-        lines.push(curl(&reachable(url), model, needs_key));
-    }
-    lines.push("ready".into());
-    if say(&lines.join("\n")).is_err() {
-        log::warn!("standard output is closed; nobody will read where the gateway listens");
-    }
-}
-
-/// The unspecified address is no one's to connect to; this machine's own stands for it.
-fn reachable(url: &str) -> String {
-    url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
-}
-
-fn curl(url: &str, model: &str, needs_key: bool) -> String {
-    let key = if needs_key { " -H \"authorization: Bearer $KEY\"" } else { "" };
-    format!(
-        "  curl -N {url}/v1/chat/completions{key} -H 'content-type: application/json' \\\n    -d '{{\"model\": \"{model}\", \"stream\": true, \"messages\": [{{\"role\": \"user\", \"content\": \"hi\"}}]}}'"
-    )
-}
-
-/// A model to put into the example: the first one a chat route lists.
-fn example(config: &Config) -> Option<String> {
-    let is_chat = |path: &String| path == "/v1/chat/completions";
-    let mut routes = config.routes.iter().filter(|route| matches!(route.action, Action::Proxy(_)));
-    routes.find(|route| route.paths.iter().any(is_chat))?.models.first().cloned()
 }
 
 /// As diff(1) has it: 1 for files that differ, 2 for trouble.
@@ -307,21 +292,5 @@ fn show(text: &str) -> Result<(), Failed> {
     match say(text) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failed::output(&error)),
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_example_can_be_copied_whatever_the_address() {
-        for (listening, asked) in [
-            ("http://0.0.0.0:8080", "http://127.0.0.1:8080"),
-            ("https://[::]:443", "https://[::1]:443"),
-            ("http://10.0.0.1:80", "http://10.0.0.1:80"),
-        ] {
-            assert_eq!(reachable(listening), asked);
-        }
     }
 }

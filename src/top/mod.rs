@@ -16,6 +16,7 @@ use client::Client;
 pub(crate) use client::Error;
 use ratatui::text::Line;
 
+use crate::admin::place::Place;
 use crate::live::view::View;
 use crate::secret::Secret;
 
@@ -38,7 +39,7 @@ pub(crate) struct Args {
 /// # Errors
 /// The arguments are wrong, or the gateway cannot be asked.
 pub(crate) fn run(args: &Args) -> Result<Option<String>, Error> {
-    let place = args.admin.parse()?;
+    let place: Place = args.admin.parse()?;
     let token = args.token_env.as_deref().map(token).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -15,8 +15,9 @@ use ratatui::{DefaultTerminal, Frame};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::client::{Client, Error, Place};
+use super::client::{Client, Error};
 use super::lines;
+use crate::admin::place::Place;
 use crate::live::view::View;
 use crate::secret::Secret;
 

@@ -20,7 +20,7 @@ use super::wire::Request;
 use super::{metrics, sockets};
 
 /// The binary under test. Another build than the tests' own may be named, as that of a release for a figure.
-pub(super) static BINARY: LazyLock<String> = LazyLock::new(|| {
+pub(crate) static BINARY: LazyLock<String> = LazyLock::new(|| {
     std::env::var("STREAMGATE_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_streamgate").to_owned())
 });
 pub(super) const START: Duration = Duration::from_secs(20);

@@ -6,6 +6,7 @@ mod support;
 mod admin;
 mod bench;
 mod bench_wrong;
+mod health;
 mod live;
 mod live_page;
 mod metrics;

@@ -3,15 +3,12 @@
 //! What exists is what docs/operations.md lists, which another test holds against a scrape.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use promql_parser::parser::{self, Expr, LabelModifier, VectorSelector};
 use promql_parser::util::{ExprVisitor, walk_expr};
 use serde_json::Value;
 
-fn read(path: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect(path)
-}
+use crate::{read, yaml};
 
 /// The metrics of docs/operations.md with their labels, and those that every process has.
 fn known() -> BTreeMap<String, BTreeSet<String>> {
@@ -108,7 +105,7 @@ fn labels_of<'k>(
 #[test]
 fn every_alert_is_a_query_of_what_exists_and_has_its_page() {
     let known = known();
-    let rules: Value = serde_saphyr::from_str(&read("deploy/prometheus/alerts.yaml")).expect("YAML");
+    let rules: Value = yaml("deploy/prometheus/alerts.yaml");
     let page = read("docs/alerts.md");
     let mut alerts = BTreeSet::new();
     for rule in rules["groups"][0]["rules"].as_array().expect("rules") {
