@@ -120,8 +120,8 @@ fn a_default_that_is_written_out_changes_nothing() {
         let absent = with(path, None).unwrap_or_else(|problems| panic!("{path}: {problems}"));
         let written = with(path, Some(value)).unwrap_or_else(|problems| panic!("{path}: {problems}"));
         assert!(absent == written, "{path} is said to be {value} by default, and is not");
-        let differs = |other: &&&str| with(path, Some(other)).is_ok_and(|config| config != absent);
-        if OTHERS.iter().find(differs).is_none() {
+        let differs = |other: &&str| with(path, Some(other)).is_ok_and(|config| config != absent);
+        if !OTHERS.iter().any(differs) {
             unseen.push(path.to_owned());
         }
         held += 1;

@@ -60,7 +60,7 @@ fn table(group: &Group) -> String {
         text += &format!(" More: {pages}.");
     }
     text += "\n\n| setting | type | default | what it does | a change |\n|---|---|---|---|---|\n";
-    let rows = group.settings.iter().map(|setting| row(setting));
+    let rows = group.settings.iter().map(row);
     text + &rows.collect::<String>()
 }
 

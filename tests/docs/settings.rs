@@ -111,7 +111,7 @@ impl<'s> Walk<'s> {
             self.group(members, path, text);
             return Kind::Group(path.to_owned());
         }
-        if let Some(choices) = node["anyOf"].as_array().or(node["oneOf"].as_array()) {
+        if let Some(choices) = node["anyOf"].as_array().or_else(|| node["oneOf"].as_array()) {
             return self.choice(choices, path, text);
         }
         if node["items"].is_object() {
