@@ -150,7 +150,7 @@ async fn n6_a_narrow_link_slows_the_engine_and_nothing_else() {
 #[tokio::test]
 async fn n7_resets_on_the_way_to_an_engine_are_told() {
     const STREAMS: usize = 30;
-    let ill = support::Engine::start().await;
+    let ill = Engine::start().await;
     let relay = Relay::to(ill.addr).await;
     let row = Row::behind(&[relay.addr], 2, |settings| settings).await;
     let long = Request::chat().header("x-sim-inter-token: 60ms");

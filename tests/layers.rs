@@ -36,7 +36,7 @@ const CORE: [&str; 26] = [
 ];
 
 /// All the others: the shell, and the configuration, which reads a file.
-const SHELL: [&str; 28] = [
+const SHELL: [&str; 29] = [
     "access_log",
     "admin",
     "bench",

@@ -262,6 +262,7 @@ async fn half_a_json_text_that_ends_with_its_connection_stays_broken() {
         call.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n").await;
         call.send(text).await;
         call.close();
+        assert_eq!(client.head().await.status(), 200);
         assert_eq!(client.end().await, end, "{text}");
         checks::same(client.body(), text.as_bytes());
         assert_eq!(gateway.only_access().await["outcome"], outcome, "{text}");
