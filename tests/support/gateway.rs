@@ -17,7 +17,7 @@ use super::protocol::{Dialer, Protocol, spoken};
 use super::settings::Settings;
 use super::wait::{SOON, wait_until, wait_until_async, within};
 use super::wire::Request;
-use super::{metrics, sockets};
+use super::{metrics, score, sockets};
 
 /// The binary under test. Another build than the tests' own may be named, as that of a release for a figure.
 pub(super) static BINARY: LazyLock<String> = LazyLock::new(|| {
@@ -282,6 +282,7 @@ impl Gateway {
         let pid = self.child.id().to_string();
         let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("run kill");
         assert!(status.success(), "kill -{name} {pid}");
+        score::struck(1, &format!("SIG{name} to the gateway"));
     }
 
     /// Moves the access log's file away, as a rotation does, and gives what was in it.
@@ -336,6 +337,9 @@ impl Drop for Gateway {
             eprintln!("--- gateway log\n{}", self.log());
             eprintln!("--- access lines");
             eprintln!("{}", self.access_text());
+        } else if score::tally(|tally| tally.deeds > 0) {
+            // A row that is no `Row`.
+            score::write(&score::Score { exchanges: self.access_lines().len(), ..score::Score::default() });
         }
     }
 }
