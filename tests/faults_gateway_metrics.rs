@@ -100,6 +100,7 @@ async fn g13_what_clients_write_makes_no_series() {
     let after = series(&row).await;
     let new: Vec<_> = after.symmetric_difference(&before).collect();
     assert!(new.is_empty(), "{new:?}");
+    row.struck(count, "a request with random words");
     checks::at_rest(&row.gateway).await;
 }
 
@@ -131,5 +132,6 @@ async fn g13_a_storm_of_scrapes_disturbs_no_stream() {
     assert!(scraped.load(Ordering::SeqCst) > before, "the storm went on");
     stop.store(true, Ordering::SeqCst);
     operators.join_all().await;
+    row.struck(scraped.load(Ordering::SeqCst), "a scrape without a pause");
     row.settled(STREAMS + 1).await;
 }

@@ -24,6 +24,7 @@ impl Fault {
         let settings = Settings::new(&[engine.addr]);
         let gateway = Gateway::start_in(settings, &[("STREAMGATE_PANIC_IN", phase)]).await;
         let fds = gateway.fd_count();
+        support::score::struck(1, "a panic");
         let neighbour = streaming(&gateway, &mut engine, &["a"]).await;
         Self { gateway, engine, neighbour, phase, fds }
     }

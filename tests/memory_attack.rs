@@ -191,6 +191,7 @@ async fn g9_attacked_with_little_memory() {
         }
     }
     let peak = watch(&gateway, &group, &field, length).await;
+    support::score::struck(attackers.len(), "a connection that takes memory");
     eprintln!("at most {} MiB, level {}; the log:\n{}", peak.used >> 20, peak.level, memory_lines(&gateway));
     field.over.store(true, Ordering::Relaxed);
     attackers.shutdown().await;

@@ -140,6 +140,7 @@ async fn b14_an_event_of_100_megabytes_flows_through() {
     row.told("completed", 2, json!({ "status": 200, "attempts": 1, "error": null })).await;
     let lines = row.lines(2).await;
     assert_eq!(lines[1]["bytes"], read, "{}", lines[1]);
+    row.struck(1, "an event of 100 MB");
     row.settled(2).await;
 }
 

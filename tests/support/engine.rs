@@ -107,6 +107,14 @@ impl Engine {
         wait_until_async(&what, SOON, || async { self.count(name).await == value }).await;
     }
 
+    /// Sends it a signal by its short name: `STOP` and it hangs with all its connections.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("run kill");
+        assert!(status.success(), "kill -{name} {pid}");
+        score::note(format!("SIG{name} to the engine on {}", self.addr));
+    }
+
     /// Ends it as a crash would: its connections end, and nobody listens.
     pub(crate) fn kill(mut self) {
         score::struck(1, "an engine is killed");

@@ -135,6 +135,9 @@ impl Gateway {
                 break;
             }
         }
+        if verb == "upgrade" {
+            score::struck(1, "a successor takes over");
+        }
         let (Some(addr), Some(admin)) = (addr, admin) else {
             let log = std::fs::read_to_string(&stderr).unwrap_or_default();
             panic!("the gateway did not start ({:?}): {log}", child.wait());
@@ -337,9 +340,8 @@ impl Drop for Gateway {
             eprintln!("--- gateway log\n{}", self.log());
             eprintln!("--- access lines");
             eprintln!("{}", self.access_text());
-        } else if score::tally(|tally| tally.deeds > 0) {
-            // A row that is no `Row`.
-            score::write(&score::Score { exchanges: self.access_lines().len(), ..score::Score::default() });
+        } else {
+            score::close(&self.access_text());
         }
     }
 }

@@ -36,13 +36,15 @@ pub(crate) struct Tally {
     pub(crate) engines: Vec<SocketAddr>,
     /// An engine has gone, and its account with it.
     pub(crate) lost: bool,
+    /// The row before this one has been written; its gateway is still to go.
+    is_written: bool,
     notes: Vec<Value>,
 }
 
 impl Tally {
     fn new() -> Self {
         let (proofs, engines, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { began: Instant::now(), deeds: 0, proofs, engines, lost: false, notes }
+        Self { began: Instant::now(), deeds: 0, proofs, engines, lost: false, is_written: false, notes }
     }
 }
 
@@ -104,9 +106,30 @@ pub(crate) struct Score {
     pub(crate) grown_kb: u64,
 }
 
+/// Requests that had to be refused, by the gateway's own lines: each is a fault of its client's.
+pub(crate) fn refused(lines: &[Value]) -> u64 {
+    let is_it = |line: &&Value| {
+        line["phase"] == "upload" || ["rejected", "limited"].iter().any(|outcome| line["outcome"] == *outcome)
+    };
+    lines.iter().filter(is_it).count() as u64
+}
+
+/// A gateway with this access log goes. Where no [`Row`](super::Row) has told of it, its harness does.
+pub(crate) fn close(access: &str) {
+    // It may be cut where the gateway was killed, and need not be JSON.
+    let lines: Vec<Value> = access.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let faults = refused(&lines);
+    let is_written = tally(|tally| std::mem::take(&mut tally.is_written));
+    if !is_written && faults + tally(|tally| tally.deeds) > 0 {
+        write(&Score { exchanges: lines.len(), faults, ..Score::default() });
+        tally(|tally| tally.is_written = false);
+    }
+}
+
 /// Closes the account of a row and writes its line.
 pub(crate) fn write(score: &Score) {
-    let Tally { began, deeds, notes, .. } = tally(|tally| std::mem::replace(tally, Tally::new()));
+    let fresh = Tally { is_written: true, ..Tally::new() };
+    let Tally { began, deeds, notes, .. } = tally(|tally| std::mem::replace(tally, fresh));
     let Some(file) = std::env::var_os("STREAMGATE_SCORE") else { return };
     let line = json!({
         "test": test(), "row": row_of(&test()), "settled": score.settled, "exchanges": score.exchanges,

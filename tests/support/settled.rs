@@ -83,7 +83,7 @@ impl Row {
     }
 
     /// I1, I2, I6: what clients were told is what engines say that they sent. Gives the tokens that are proven so.
-    async fn both_ends(&self) -> u64 {
+    pub(crate) async fn both_ends(&self) -> u64 {
         let (proofs, engines, lost) =
             tally(|tally| (std::mem::take(&mut tally.proofs), tally.engines.clone(), tally.lost));
         let mut sent: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -106,15 +106,14 @@ impl Row {
         for engine in tally(|tally| tally.engines.clone()) {
             faults += strikes(engine).await;
         }
-        let refused = lines.iter().filter(|line| line["outcome"] == "rejected" || line["phase"] == "upload");
-        faults += refused.count() as u64;
+        faults += score::refused(lines);
         let all = faults + tally(|tally| tally.deeds);
         assert!(all > 0 || score::row_of(&score::test()).is_none(), "the fault never struck");
         faults
     }
 
     /// I8: nothing that the gateway writes or shows has the secret.
-    async fn keeps_secrets(&self) {
+    pub(crate) async fn keeps_secrets(&self) {
         let (log, access) = (self.gateway.log(), self.gateway.access_text());
         let metrics = self.gateway.admin_get("/metrics").await.text();
         let status = self.gateway.admin_get("/status").await.text();
