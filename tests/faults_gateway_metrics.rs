@@ -10,7 +10,7 @@ use fastrand::Rng;
 use support::checks;
 use support::protocol::Dialer;
 use support::wait::{SOON, wait_until};
-use support::wire::{CHAT_PATH, MIB, Request};
+use support::wire::{CANARY, CHAT_PATH, MIB, Request};
 use support::{Client, Row, Settings, Told, times};
 use tokio::task::JoinSet;
 
@@ -62,7 +62,7 @@ async fn ask(dialer: Dialer, request: Request) -> u16 {
 }
 
 fn keys(settings: Settings) -> Settings {
-    settings.keys(&[("team-a", "k1")])
+    settings.keys(&[("team-a", "k1"), ("rows", CANARY)])
 }
 
 #[tokio::test]

@@ -21,7 +21,8 @@ struct Fault {
 impl Fault {
     async fn in_phase(phase: &'static str) -> Self {
         let mut engine = Upstream::start().await;
-        let settings = Settings::new(&[engine.addr]);
+        // A panic writes its backtrace first, which takes its time on a busy machine.
+        let settings = Settings::new(&[engine.addr]).set("timeouts.idle", "25s");
         let gateway = Gateway::start_in(settings, &[("STREAMGATE_PANIC_IN", phase)]).await;
         let fds = gateway.fd_count();
         support::score::struck(1, "a panic");
