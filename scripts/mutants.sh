@@ -34,7 +34,7 @@ for patch in tests/mutants/${1:-*}.patch; do
     for row in $rows; do
         status=0
         STREAMGATE_BINARY=$tree/target/debug/streamgate ROW=$row scripts/chaos.sh >"$log" 2>&1 || status=$?
-        # 2 is a row that there is not; anything else is one that has failed.
+        # 2 is a row that there is not, or tests that do not build; anything else is a row that has failed.
         [[ $status -ne 2 ]] || { cat "$log"; exit 2; }
         [[ $status -eq 0 ]] || { by=$row; break; }
     done
