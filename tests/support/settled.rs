@@ -50,7 +50,10 @@ impl Row {
         assert!(grown_kb < GROWTH_KB, "{grown_kb} KiB are not given back");
         assert!(!self.gateway.log().contains("panicked"), "{}", self.gateway.log());
         self.keeps_secrets().await;
-        score::note(format!("settled: {}", outcomes(&lines)));
+        score::note(format!(
+            "settled: {faults} times an engine's fault struck or a request was refused; {}",
+            outcomes(&lines)
+        ));
         score::write(&Score { settled: true, exchanges, faults, tokens, grown_kb });
     }
 
