@@ -1,4 +1,4 @@
-//! Faults at random under mixed load, for as long as it is told (rows G17 and G18 by hand: `make soak`).
+//! Faults at random under mixed load, for as long as it is told (row G18 by hand: `make soak`).
 //!
 //! Between checkpoints clients stream, ask, leave and read slowly while every few seconds something goes wrong. At a
 //! checkpoint they hold still, and what must hold whenever nothing is under way is looked at: the counts, the lines,
