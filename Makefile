@@ -1,6 +1,6 @@
 # `make run` and `make test` are all a newcomer needs; both install what the build needs.
 
-.PHONY: run test check bench fuzz golden dist deb sbom docker clean
+.PHONY: run test check bench fuzz chaos soak mutants golden dist deb sbom docker clean
 
 ## Start the gateway with three simulated engines.
 run:
@@ -28,6 +28,21 @@ bench:
 ## Fuzz every parser of foreign bytes, a minute each; with a nightly compiler and cargo-fuzz it is led by coverage.
 fuzz:
 	scripts/fuzz.sh
+
+## Run the fault matrix and keep the score: some ten minutes. ROW=B4 runs one row and shows what happened when; FULL=1 is for by hand.
+chaos:
+	@scripts/setup.sh test
+	@ROW="$(ROW)" FULL="$(FULL)" scripts/chaos.sh
+
+## Random faults under mixed load for as long as T says. SEED repeats a run.
+soak:
+	@scripts/setup.sh test
+	@T="$(or $(T),10m)" SEED="$(SEED)" scripts/soak.sh
+
+## Seed known bugs, one at a time; the matrix must catch each. NAME runs one of them.
+mutants:
+	@scripts/setup.sh test
+	@scripts/mutants.sh $(NAME)
 
 ## Rewrite the golden files of the tests.
 golden:

@@ -39,6 +39,7 @@ impl Chain {
             not_run(&format!("{test}, {kind:?}"), "this machine has no such proxy");
             return None;
         };
+        support::score::struck(1, &format!("another proxy in front: {kind:?}"));
         Some(Self { front, gateway, engine })
     }
 

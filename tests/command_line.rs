@@ -6,8 +6,8 @@ mod support;
 
 use std::process::{Command, Stdio};
 
-use support::Settings;
 use support::gateway::{config_file, output};
+use support::{Settings, score};
 
 fn settings() -> Settings {
     Settings::new(&["127.0.0.1:1".parse().unwrap()])
@@ -75,6 +75,8 @@ fn diff_tells_what_a_reload_would_change() {
     let (code, said) = diff("routes: [");
     assert_eq!(code, Some(2));
     assert!(said.contains("streamgate.yaml:"), "{said}");
+    score::struck(1, "a file that differs");
+    score::close("");
 }
 
 /// The words that complete a command line: what bash would offer for it, by the script that we print.

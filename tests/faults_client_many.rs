@@ -149,6 +149,7 @@ async fn in_turn(row: Row, count: usize) {
         asked += engine.count("requests").await;
     }
     assert_eq!(asked, count as u64);
+    row.struck(count - 1, "a request behind a request");
     row.never_moved().await;
     row.settled(count).await;
 }

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use support::checks;
 use support::protocol::Dialer;
 use support::wait::{SOON, wait_until};
-use support::wire::{CHAT_PATH, MIB, Request};
+use support::wire::{CANARY, CHAT_PATH, MIB, Request};
 use support::{Client, Row, Settings, Told, times};
 use tokio::task::JoinSet;
 
@@ -62,7 +62,7 @@ async fn ask(dialer: Dialer, request: Request) -> u16 {
 }
 
 fn keys(settings: Settings) -> Settings {
-    settings.keys(&[("team-a", "k1")])
+    settings.keys(&[("team-a", "k1"), ("rows", CANARY)])
 }
 
 #[tokio::test]
@@ -100,6 +100,7 @@ async fn g13_what_clients_write_makes_no_series() {
     let after = series(&row).await;
     let new: Vec<_> = after.symmetric_difference(&before).collect();
     assert!(new.is_empty(), "{new:?}");
+    row.struck(count, "a request with random words");
     checks::at_rest(&row.gateway).await;
 }
 
@@ -131,5 +132,6 @@ async fn g13_a_storm_of_scrapes_disturbs_no_stream() {
     assert!(scraped.load(Ordering::SeqCst) > before, "the storm went on");
     stop.store(true, Ordering::SeqCst);
     operators.join_all().await;
+    row.struck(scraped.load(Ordering::SeqCst), "a scrape without a pause");
     row.settled(STREAMS + 1).await;
 }

@@ -21,9 +21,11 @@ struct Fault {
 impl Fault {
     async fn in_phase(phase: &'static str) -> Self {
         let mut engine = Upstream::start().await;
-        let settings = Settings::new(&[engine.addr]);
+        // A panic writes its backtrace first, which takes its time on a busy machine.
+        let settings = Settings::new(&[engine.addr]).set("timeouts.idle", "25s");
         let gateway = Gateway::start_in(settings, &[("STREAMGATE_PANIC_IN", phase)]).await;
         let fds = gateway.fd_count();
+        support::score::struck(1, "a panic");
         let neighbour = streaming(&gateway, &mut engine, &["a"]).await;
         Self { gateway, engine, neighbour, phase, fds }
     }

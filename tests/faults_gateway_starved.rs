@@ -57,6 +57,7 @@ async fn g14_without_a_processor_of_its_own_order_is_kept_and_nobody_ejected() {
     }
     // They were there all the time.
     assert!(row.gateway.cpu_ticks() > before && starved.threads.iter().all(|thread| !thread.is_finished()));
+    row.struck(starved.threads.len(), "a thread that spins");
     drop(starved);
     // And when it is over, all is as before.
     wait_until("the lines are written", SOON, || row.gateway.access_lines().len() == 3 * STREAMS).await;

@@ -12,7 +12,7 @@ use std::time::Instant;
 use serde_json::json;
 use support::protocol::Dialer;
 use support::wait::SOON;
-use support::wire::Request;
+use support::wire::{CANARY, Request};
 use support::{Engine, Row, Settings, Told, checks, times};
 
 /// What the engine serves at once.
@@ -68,7 +68,7 @@ async fn g16_a_flood_of_one_key_costs_neither_the_other_nor_the_engine() {
     let engine = Engine::at_pace("20ms").await;
     let small = |settings: Settings| {
         settings
-            .keys(&[("loud", "k-loud"), ("quiet", "k1")])
+            .keys(&[("loud", "k-loud"), ("quiet", "k1"), ("rows", CANARY)])
             .set("clusters.c.backends.0.max_inflight", SLOTS)
             .set("clusters.c.queue", json!({ "max": 2 * SLOTS }))
     };

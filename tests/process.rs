@@ -203,6 +203,7 @@ async fn g10_the_clock_steps() {
     let mut years = Vec::new();
     for (number, offset) in (1..).zip(["+1h", "-1h", "+10y", "-10y", "+0"]) {
         step(offset);
+        support::score::struck(1, &format!("the clock steps to {offset}"));
         body += &event("2");
         call.chunk(event("2")).await;
         client.until_body(body.as_bytes()).await;

@@ -45,6 +45,7 @@ impl Reign {
 
     /// It serves as it did, and says why nobody has taken over.
     async fn goes_on(&mut self, failures: usize, why: &str) {
+        support::score::struck(1, why);
         self.gateway.wait_log(why).await;
         assert!(self.gateway.log().contains("no successor"), "{}", self.gateway.log());
         let failures = failures as f64;

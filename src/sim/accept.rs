@@ -110,6 +110,7 @@ impl Engine {
 async fn take(stream: TcpStream, shared: Arc<Shared>) {
     let number = shared.stats.connections.fetch_add(1, Relaxed) + 1;
     if shared.refuses(number) {
+        shared.stats.strike();
         return Wire::new(stream, &shared.stats).close(Over::Reset).await;
     }
     // An event is a small write that must not wait for an acknowledgement. It fails on a socket

@@ -43,6 +43,9 @@ pub struct Args {
     /// Requests that run at once, the others wait; 0 is no bound.
     #[arg(long, default_value_t = 0)]
     slots: u32,
+    /// Let each token prove its place: it carries a hash of its request and of all tokens before it.
+    #[arg(long)]
+    proof: bool,
     /// What goes wrong, as NAME[=ARGUMENT][;OPTION=VALUE]; may be given several times.
     #[arg(long = "fault", value_name = "FAULT", value_delimiter = ',')]
     faults: Vec<Fault>,
@@ -62,6 +65,7 @@ impl From<Args> for Settings {
             keepalive: args.keepalive,
             batch: args.batch,
             slots: args.slots,
+            proof: args.proof,
             faults: args.faults,
         }
     }

@@ -31,6 +31,7 @@ pub(super) async fn answer<'a>(
     decode(wire, plan, text.tokens, job).await?;
     let mut events = Events::new(text.clone(), plan, false, false);
     let content = events.content(plan.stamp.then(clock::unix_us));
+    job.proves(events.chain());
     let body = text.whole(&content).to_string();
     if blank_lines {
         wire.send(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).as_bytes()).await?;

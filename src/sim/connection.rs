@@ -100,6 +100,7 @@ async fn respond(wire: &mut Wire<'_>, request: &Request<'_>) -> Result<(), Stop>
     let faults = request.shared.faults();
     let plan = Plan::new(settings, &faults, number, wishes);
     if plan.script.instead == Some(Instead::TooLarge) {
+        stats.strike();
         return Err(Refusal::new(413, "the request body is too large").into());
     }
     let body = wire.body(&request.head).await?;

@@ -22,6 +22,7 @@ pub(super) enum Page {
     Health,
     Metrics,
     Stats,
+    Proofs,
     Reset,
     Faults,
 }
@@ -38,6 +39,7 @@ impl Endpoint {
             "/health" => Self::Page(Page::Health),
             "/metrics" => Self::Page(Page::Metrics),
             "/sim/stats" => Self::Page(Page::Stats),
+            "/sim/proofs" => Self::Page(Page::Proofs),
             "/sim/reset" => Self::Page(Page::Reset),
             "/sim/faults" => Self::Page(Page::Faults),
             _ => return None,

@@ -2,7 +2,7 @@
 //!
 //! The hard idea: an event is a few constant pieces around one token, so it is appended to the
 //! output without a JSON tree, and its size on the wire is exact. Token n of any request reads
-//! `tok<n> `, then an optional time stamp, then filler up to the wanted size. An answer that is no
+//! `tok<n> `, with a hash where tokens prove their place, then an optional time stamp, then filler up to the wanted size. An answer that is no
 //! stream has the same content, so one proves the other.
 
 use std::fmt::Write as _;
@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::answer;
 use super::plan::Plan;
+use super::proof::Chain;
 use super::text::{Finish, Form, Text, write_token};
 
 const FILLER: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
@@ -26,6 +27,8 @@ pub(super) struct Events {
     chunked: bool,
     event_bytes: usize,
     running_usage: bool,
+    /// Over the tokens so far, where they prove their place.
+    chain: Option<Chain>,
     /// Memory for the parts that change with each token.
     token: String,
     usage: String,
@@ -45,7 +48,9 @@ impl Events {
         );
         let blank = if plan.script.crlf { "\r\n\r\n" } else { "\n\n" };
         let (token, usage) = (String::new(), String::new());
-        Self { text, prefix, blank, chunked, event_bytes: plan.event_bytes, running_usage, token, usage }
+        let chain = plan.proof.then(|| Chain::of(&text.request_id));
+        let event_bytes = plan.event_bytes;
+        Self { text, prefix, blank, chunked, event_bytes, running_usage, chain, token, usage }
     }
 
     /// What comes before the first token: the role, and a tool call's name without `arguments`.
@@ -87,6 +92,11 @@ impl Events {
             fill(self.event_bytes.saturating_sub(size), |part| content.push_str(part));
         }
         content
+    }
+
+    /// Over all tokens so far, where they prove their place.
+    pub(super) fn chain(&self) -> Option<Chain> {
+        self.chain
     }
 
     /// The event with the finish reason.
@@ -134,7 +144,8 @@ impl Events {
     fn set_token(&mut self, n: u32, unix_us: Option<u64>) {
         self.set_usage(n + 1);
         self.token.clear();
-        write_token(&mut self.token, n, unix_us);
+        write_token(&mut self.token, n, self.chain, unix_us);
+        self.chain = self.chain.map(|chain| chain.and(&self.token));
     }
 
     fn set_usage(&mut self, tokens: u32) {

@@ -10,6 +10,7 @@ use super::ask::Ask;
 use super::connection::Request;
 use super::endpoint::Work;
 use super::plan::{Instead, Plan};
+use super::proof::Chain;
 use super::stats::{Job, Stats};
 use super::text::{Finish, Form, Text};
 use super::wire::{Over, Wire};
@@ -29,6 +30,10 @@ pub(super) async fn serve(
     let mut job = request.shared.stats.job(&request.id);
     if request.shared.slots.is_none() || plan.script.instead.is_some() {
         job.runs();
+    }
+    job.proves(plan.proof.then(|| Chain::of(&request.id)));
+    if plan.script.strikes_at_once() {
+        job.strike();
     }
     let text = text(request, work, ask, plan);
     let tokens = text.tokens;
@@ -63,6 +68,7 @@ async fn fault(
 async fn leave(plan: &Plan, tokens: u32, job: &mut Job<'_>) {
     job.aborted(clock::unix_us());
     if plan.script.ignore_cancel {
+        job.strike();
         go_on(plan, tokens, job).await;
     }
 }

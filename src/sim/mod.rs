@@ -23,6 +23,7 @@ mod head;
 mod metrics;
 mod page;
 mod plan;
+mod proof;
 mod reply;
 mod stats;
 mod stream;
@@ -65,6 +66,8 @@ pub struct Settings {
     pub batch: u32,
     /// Requests that run at once, the others wait (vLLM: `max_num_seqs`). Zero: no bound.
     pub slots: u32,
+    /// Tokens carry a hash of their request and of all tokens before them, and what was sent is remembered.
+    pub proof: bool,
     /// What goes wrong, for every request that brings no faults of its own.
     pub faults: Vec<Fault>,
 }
@@ -83,6 +86,7 @@ impl Default for Settings {
             keepalive: Duration::from_secs(5),
             batch: 1,
             slots: 0,
+            proof: false,
             faults: Vec::new(),
         }
     }

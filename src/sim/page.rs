@@ -19,6 +19,9 @@ pub(super) async fn serve(
     body: &[u8],
     script: &Script,
 ) -> Result<(), Over> {
+    if script.strikes_at_once() {
+        wire.strike();
+    }
     if let Some(instead) = script.instead {
         return reply::instead(wire, request, instead).await;
     }
@@ -40,7 +43,10 @@ fn answer(request: &Request<'_>, page: Page, body: &[u8], script: &Script) -> An
     match page {
         Page::Health => match script.health {
             None => empty(),
-            Some(code) => Refusal::new(code, "the engine is ill").into(),
+            Some(code) => {
+                shared.stats.strike();
+                Refusal::new(code, "the engine is ill").into()
+            }
         },
         Page::Models => {
             let list = models(&shared.settings.model, request.arrival_us / 1_000_000);
@@ -51,6 +57,7 @@ fn answer(request: &Request<'_>, page: Page, body: &[u8], script: &Script) -> An
             Answer::text(200, PROMETHEUS, page)
         }
         Page::Stats => Answer::text(200, JSON, shared.stats.json(&shared.settings.name).to_string()),
+        Page::Proofs => Answer::text(200, JSON, shared.stats.proofs().to_string()),
         Page::Reset => {
             shared.stats.reset();
             empty()

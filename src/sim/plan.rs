@@ -131,6 +131,13 @@ impl Script {
         }
     }
 
+    /// Something goes wrong with the answer whatever becomes of it. A cut counts where it is made, a cancel that is
+    /// ignored when there is one, and an ill health where it is asked for.
+    pub(super) fn strikes_at_once(&self) -> bool {
+        let later = Self { cut: None, ignore_cancel: false, health: None, ..self.clone() };
+        later != Self::default()
+    }
+
     /// How the answer is cut once `count` tokens or bytes have gone.
     pub(super) fn cut_at(&self, count: u32) -> Option<Cut> {
         self.cut.filter(|(at, _)| *at == CutAt::Count(count)).map(|(_, how)| how)
@@ -160,6 +167,7 @@ pub(super) struct Plan {
     pub(super) batch: u32,
     pub(super) early_200: bool,
     pub(super) stamp: bool,
+    pub(super) proof: bool,
     /// Between two comments or blank lines.
     pub(super) keep_alive_every: Duration,
     pub(super) script: Script,
@@ -191,6 +199,7 @@ impl Plan {
             batch: batch(settings.batch, inter_token, event_bytes),
             early_200: settings.early_200,
             stamp: wishes.stamp.unwrap_or(false),
+            proof: settings.proof,
             keep_alive_every: wishes.inter_token.unwrap_or(KEEP_ALIVE_EVERY).max(Duration::from_millis(1)),
             script,
         }

@@ -137,6 +137,7 @@ pub(super) async fn flush(wire: &mut Wire<'_>, out: &mut Vec<u8>) -> Result<(), 
 
 /// Cuts an answer off: says how the connection ends.
 pub(super) async fn cut_off(wire: &mut Wire<'_>, cut: Cut) -> Over {
+    wire.strike();
     match cut {
         Cut::Stall => wire.until_gone().await,
         Cut::Reset => Over::Reset,

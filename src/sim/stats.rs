@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+use super::proof::{Account, Accounts, Chain};
 use super::text::Finish;
 
 /// Aborts that are remembered: a whole bench's worth of leaving clients.
@@ -41,7 +42,10 @@ pub(super) struct Stats {
     pub(super) tokens_after_close: AtomicU64,
     pub(super) steps: AtomicU64,
     pub(super) bytes_written: AtomicU64,
+    /// How often a fault struck.
+    pub(super) struck: AtomicU64,
     aborts: Mutex<VecDeque<Abort>>,
+    accounts: Mutex<Accounts>,
 }
 
 impl Stats {
@@ -64,6 +68,7 @@ impl Stats {
             "connections": read(&self.connections),
             "open_connections": read(&self.open_connections),
             "bytes_written": read(&self.bytes_written),
+            "faults": read(&self.struck),
             "aborts": aborts,
         })
     }
@@ -82,12 +87,24 @@ impl Stats {
             &self.tokens_after_close,
             &self.steps,
             &self.bytes_written,
+            &self.struck,
         ];
         for counter in counters {
             counter.store(0, Relaxed);
         }
         self.peak_running.store(self.running.load(Relaxed), Relaxed);
         self.aborts().clear();
+        self.accounts().clear();
+    }
+
+    /// What each of the last requests was sent, as `/sim/proofs` gives it.
+    pub(super) fn proofs(&self) -> Value {
+        self.accounts().json()
+    }
+
+    /// A fault has struck.
+    pub(super) fn strike(&self) {
+        self.struck.fetch_add(1, Relaxed);
     }
 
     /// Counts a gauge up until the guard drops.
@@ -100,11 +117,15 @@ impl Stats {
     pub(super) fn job<'a>(&'a self, request_id: &str) -> Job<'a> {
         let request_id = request_id.to_owned();
         let gauge = Self::gauge(&self.waiting);
-        Job { stats: self, request_id, tokens: 0, verdict: Verdict::Failed, gauge }
+        Job { stats: self, request_id, tokens: 0, chain: None, verdict: Verdict::Failed, gauge }
     }
 
     fn aborts(&self) -> std::sync::MutexGuard<'_, VecDeque<Abort>> {
         self.aborts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accounts(&self) -> std::sync::MutexGuard<'_, Accounts> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,6 +152,8 @@ pub(super) struct Job<'a> {
     stats: &'a Stats,
     request_id: String,
     tokens: u64,
+    /// Over the tokens sent, where they prove their place.
+    chain: Option<Chain>,
     verdict: Verdict,
     /// Held, not read: it counts the request as waiting, then as running.
     gauge: Gauge<'a>,
@@ -147,6 +170,16 @@ impl Job<'_> {
     pub(super) fn prefilled(&self, prompt_tokens: u32) {
         self.stats.prompt_tokens.fetch_add(u64::from(prompt_tokens), Relaxed);
         self.stats.steps.fetch_add(1, Relaxed);
+    }
+
+    /// Its tokens prove their place, and this is the chain over those that were sent.
+    pub(super) fn proves(&mut self, chain: Option<Chain>) {
+        self.chain = chain.or(self.chain);
+    }
+
+    /// A fault has struck.
+    pub(super) fn strike(&self) {
+        self.stats.strike();
     }
 
     /// Tokens so far.
@@ -173,7 +206,7 @@ impl Job<'_> {
     pub(super) fn aborted(&mut self, unix_us: u64) {
         self.verdict = Verdict::Aborted;
         self.stats.aborted.fetch_add(1, Relaxed);
-        let request_id = std::mem::take(&mut self.request_id);
+        let request_id = self.request_id.clone();
         let mut aborts = self.stats.aborts();
         if aborts.len() == ABORTS_MAX {
             aborts.pop_front();
@@ -184,6 +217,11 @@ impl Job<'_> {
 
 impl Drop for Job<'_> {
     fn drop(&mut self) {
+        if let Some(chain) = self.chain {
+            let finished = matches!(self.verdict, Verdict::Finished(_));
+            let request_id = std::mem::take(&mut self.request_id);
+            self.stats.accounts().add(Account { request_id, tokens: self.tokens, chain, finished });
+        }
         let counter = match self.verdict {
             Verdict::Finished(Finish::Length) => &self.stats.length,
             Verdict::Finished(Finish::Stop | Finish::ToolCalls) => &self.stats.stopped,
@@ -201,39 +239,5 @@ impl Abort {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_is_settled_by_its_verdict() {
-        let stats = Stats::default();
-        stats.job("a").finished(Finish::Length);
-        drop(stats.job("b"));
-        let mut left = stats.job("c");
-        assert_eq!(stats.json("e")["waiting"], 1);
-        left.runs();
-        left.step(2);
-        left.aborted(99);
-        left.step(3);
-        assert_eq!(stats.json("e")["running"], 1);
-        drop(left);
-        let json = stats.json("e");
-        for (field, count) in [("running", 0), ("completed", 1), ("failed", 1), ("aborted", 1)] {
-            assert_eq!(json[field], count, "{field}");
-        }
-        assert_eq!((&json["tokens"], &json["tokens_after_close"]), (&json!(5), &json!(3)));
-        assert_eq!(json["aborts"], json!([{"request_id": "c", "tokens": 2, "at_unix_us": 99}]));
-    }
-
-    #[test]
-    fn reset_keeps_what_is_running() {
-        let stats = Stats::default();
-        let mut running = stats.job("a");
-        running.runs();
-        stats.reset();
-        let json = stats.json("e");
-        assert_eq!((&json["running"], &json["peak_running"]), (&json!(1), &json!(1)));
-        drop(running);
-        assert_eq!(stats.json("e")["running"], 0);
-    }
-}
+#[path = "stats_tests.rs"]
+mod tests;

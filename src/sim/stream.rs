@@ -77,6 +77,7 @@ async fn pour(
         }
         sent += batch;
         job.step(batch);
+        job.proves(events.chain());
         flush(wire, out).await?;
     }
     flush(wire, out).await?;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::answer;
+use super::proof::Chain;
 
 /// Which endpoint's answer this is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,11 +79,12 @@ impl Text {
     }
 }
 
-/// Appends the text of token `n`, stamped with `unix_us` if given.
-pub(super) fn write_token(out: &mut String, n: u32, unix_us: Option<u64>) {
-    let written = match unix_us {
+/// Appends the text of token `n`, with the chain up to it and stamped with `unix_us` if given.
+pub(super) fn write_token(out: &mut String, n: u32, chain: Option<Chain>, unix_us: Option<u64>) {
+    let named = match chain {
         None => write!(out, "tok{n} "),
-        Some(unix_us) => write!(out, "tok{n} t={unix_us} "),
+        Some(chain) => write!(out, "tok{n}#{chain} "),
     };
-    debug_assert!(written.is_ok(), "a String takes all it is given");
+    let stamped = unix_us.map_or(Ok(()), |unix_us| write!(out, "t={unix_us} "));
+    debug_assert!(named.and(stamped).is_ok(), "a String takes all it is given");
 }

@@ -77,6 +77,11 @@ impl<'a> Wire<'a> {
         Self { stream, buffer: Vec::new(), stats }
     }
 
+    /// A fault strikes here.
+    pub(super) fn strike(&self) {
+        self.stats.strike();
+    }
+
     /// The next request's head. Its first byte may take `idle`, if given.
     pub(super) async fn head(&mut self, idle: Option<Duration>) -> Result<Head, Stop> {
         if self.buffer.is_empty() {

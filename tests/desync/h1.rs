@@ -8,7 +8,7 @@ use crate::origin::Origin;
 use crate::support::protocol::Dialer;
 use crate::support::wait::{SOON, wait_until};
 use crate::support::wire::Request;
-use crate::support::{Client, Gateway, Settings, not_run};
+use crate::support::{Client, Gateway, Settings, not_run, score};
 
 pub(crate) const FILES: [&str; 5] = ["framing.txt", "chunks.txt", "heads.txt", "targets.txt", "requests.txt"];
 
@@ -99,6 +99,7 @@ async fn run(origin: Origin) {
             differing.extend(told.expect("a case does not panic"));
         }
     }
+    score::struck(cases.len(), "a request that can be read in two ways");
     differing.sort();
     assert!(differing.is_empty(), "{} cases differ:\n{}", differing.len(), differing.join("\n"));
 

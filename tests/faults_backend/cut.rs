@@ -63,6 +63,22 @@ async fn b5_a_short_answer_stays_short() {
     }
 }
 
+/// B5: where another engine could answer, a part that has gone out is still the only answer.
+#[tokio::test]
+async fn b5_a_part_that_has_gone_out_is_never_followed_by_another_answer() {
+    for fault in ["fin_at=100", "reset_at=100"] {
+        let row = Row::ill(2, fault, as_is).await;
+        let answers = row.ask(EXCHANGES, &Request::unary()).await;
+        let (cut, whole): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.end == End::Broken);
+        assert!(!cut.is_empty() && cut.iter().all(|answer| answer.body.len() == 100), "{fault}");
+        whole.into_iter().for_each(whole_json);
+        assert_eq!(row.engines[0].count("failed").await, cut.len() as u64, "{fault}");
+        row.told("upstream_error", cut.len(), json!({ "status": 200, "attempts": 1, "backend": "u1" })).await;
+        row.never_moved().await;
+        row.settled(EXCHANGES).await;
+    }
+}
+
 /// B6: an unasked second answer behind the first, or a body longer than its Content-Length. The answer
 /// is what its length says; the rest is nobody's.
 #[tokio::test]
@@ -95,5 +111,6 @@ crate::over_h2! {
     b4_a_reset_within_a_stream_is_told,
     b5_a_fin_within_a_stream_is_told,
     b5_a_short_answer_stays_short,
+    b5_a_part_that_has_gone_out_is_never_followed_by_another_answer,
     b6_bytes_behind_an_answer_pollute_nobody,
 }

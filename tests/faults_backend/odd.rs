@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::support;
-use crate::support::wire::{MIB, Request};
+use crate::support::wire::{DONE, MIB, Request, event};
 use crate::support::{End, Row, Settings, Told, as_is, checks, one_engine};
 use serde_json::json;
 
@@ -140,7 +140,36 @@ async fn b14_an_event_of_100_megabytes_flows_through() {
     row.told("completed", 2, json!({ "status": 200, "attempts": 1, "error": null })).await;
     let lines = row.lines(2).await;
     assert_eq!(lines[1]["bytes"], read, "{}", lines[1]);
+    row.struck(1, "an event of 100 MB");
     row.settled(2).await;
+}
+
+/// B14: an engine that pauses in the middle of an event too large to be held, part of which is out: no heartbeat may
+/// stand there, however long it takes.
+#[tokio::test]
+async fn b14_no_heartbeat_stands_within_an_event() {
+    let (gateway, mut upstream) = one_engine(|settings| {
+        settings.set("stream.heartbeat", "100ms").set("stream.event_hold", "1KiB").set("timeouts.idle", "25s")
+    })
+    .await;
+    let (mut client, mut call) = support::open_stream(&gateway, &mut upstream).await;
+    client.until_len(1).await;
+    let large = event(&"x".repeat(4096));
+    let (first, second) = large.split_at(2048);
+    call.chunk(first).await;
+    // Part of it is out, and so is whatever is said in the pause.
+    let begun = client.body().len();
+    client.until_len(begun + 1024).await;
+    support::wait::silence(Duration::from_millis(500)).await;
+    support::score::struck(1, "a pause within an event");
+    call.chunk(second).await;
+    call.chunk(DONE).await;
+    call.finish().await;
+    assert_eq!(client.end().await, End::Clean);
+    let text = String::from_utf8_lossy(client.body()).into_owned();
+    assert!(text.starts_with(": keep-alive\n\n"), "{text}");
+    assert!(text.contains(&large), "something stands within the event: {text}");
+    assert_eq!(text.replace(": keep-alive\n\n", ""), large + DONE);
 }
 
 crate::over_h2! {
@@ -151,4 +180,5 @@ crate::over_h2! {
     b13_a_huge_head_is_refused_in_bounded_memory,
     b13_a_head_of_many_lines_is_refused,
     b14_an_event_of_100_megabytes_flows_through,
+    b14_no_heartbeat_stands_within_an_event,
 }

@@ -91,6 +91,7 @@ async fn b25_a_close_of_an_idle_connection_costs_no_request() {
     row.gateway.wait_metric("resends_total", &[("cluster", "c")], resent as f64).await;
     let connections = row.engines[0].connections().await;
     assert!(connections > at_once as u64, "the engine closed no connection: {connections}");
+    row.struck(connections as usize - at_once, "the engine closes an idle connection");
     assert!(connections < exchanges as u64, "no connection was ever used again: {connections}");
     row.settled(exchanges).await;
 }

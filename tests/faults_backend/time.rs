@@ -71,6 +71,7 @@ async fn b9_an_endless_stream_ends_at_the_total_timeout() {
         assert_eq!(told, Told::cut(told.tokens, "total_timeout"));
     }
     row.engines[0].wait_count("aborted", 5).await;
+    row.struck(5, "a stream without end");
     let fields = json!({ "status": 200, "attempts": 1, "error": "total_timeout", "phase": "stream" });
     row.told("timeout", 5, fields).await;
     let lines = row.lines(5).await;

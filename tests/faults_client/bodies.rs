@@ -91,6 +91,7 @@ async fn c13_an_expected_100_comes_before_the_body() {
         whole_json(&client.answer().await);
     }
     row.told("completed", 2, json!({ "status": 200, "attempts": 1 })).await;
+    row.struck(2, "a body that waits for a 100");
     row.settled(2).await;
 }
 
@@ -167,6 +168,7 @@ async fn c14_a_relayed_4xx_keeps_the_connections() {
     let connections = row.engines[0].connections().await;
     // One is missed now and then, in the moment in which the pool takes it back.
     assert!(connections <= 5, "{connections} for 10 exchanges");
+    row.struck(5, "a 4xx of the engine");
     row.settled(10).await;
 }
 

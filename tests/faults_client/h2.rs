@@ -208,6 +208,7 @@ async fn c15_malformed_frames_end_the_connection() {
         raw.send(&frame).await.unwrap();
         assert!(raw.ended().await.is_some_and(|code| code != 0), "{:?}", &frame[..9]);
     }
+    row.struck(14, "a malformed frame");
     unharmed(&row, before).await;
     row.settled(8).await;
 }

@@ -47,6 +47,7 @@ async fn c4_a_sipping_client_holds_back_its_engine_only() {
     assert!(grown < 4 * 1024, "{grown} KiB for one slow client");
     let held = row.gateway.metric("held_bytes", &[("kind", "stream")]).await;
     assert!(held > 0.0 && held <= WINDOW + BATCH, "{held} bytes are held for one slow client");
+    row.struck(1, "a client that reads ten bytes a second");
     client.close();
     row.engines[0].wait_count("aborted", 1).await;
     let fields = json!({ "phase": "stream", "status": 200, "attempts": 1 });
@@ -76,6 +77,7 @@ async fn c4_a_client_below_the_least_rate_is_cut() {
     assert_eq!(client.reading(64 * 1024).end().await, End::Broken);
     let fields = json!({ "phase": "stream", "status": 200, "attempts": 1 });
     row.told("client_stalled", 1, fields).await;
+    row.struck(1, "a client below the least rate");
     row.never_moved().await;
     row.settled(1).await;
 }

@@ -142,6 +142,7 @@ async fn b28_no_engine_has_more_than_its_limit() {
     let lines = row.lines(3 * EXCHANGES).await;
     let waited = lines.iter().filter(|line| line["queued_ms"].is_number()).count();
     assert!(waited >= EXCHANGES, "{waited} waited");
+    row.struck(waited, "no slot is free");
     row.gateway.wait_metric("queue_seconds_count", &[("cluster", "c")], waited as f64).await;
     row.never_moved().await;
     row.settled(3 * EXCHANGES).await;

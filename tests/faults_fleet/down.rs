@@ -180,7 +180,7 @@ async fn b23_a_killed_node_fails_nothing_but_what_it_had_begun() {
     let mut clients = Vec::new();
     for _ in 0..15 {
         let mut client = row.gateway.send(&long).await;
-        let head = client.until_body_holds(b"tok3 ").await;
+        let head = client.until_body_holds(b"tok3#").await;
         clients.push((client, head.get("x-request-id").expect("an id").to_owned()));
     }
     let killed = row.engines.remove(0);

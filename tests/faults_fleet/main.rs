@@ -6,6 +6,8 @@ mod support;
 mod checks;
 mod circuit;
 mod down;
+mod field;
 mod headline;
 mod sick;
+mod soak;
 mod wedged;

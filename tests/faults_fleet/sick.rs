@@ -40,7 +40,7 @@ async fn b30_clients_that_leave_never_eject() {
     let row = Row::ill(1, "stall_at=2", with(ejects())).await;
     for _ in 0..10 {
         let mut client = row.gateway.send(&Request::chat()).await;
-        client.until_body_holds(b"tok1 ").await;
+        client.until_body_holds(b"tok1#").await;
         client.reset();
     }
     row.gateway.wait_metric("cancels_total", &[("phase", "stream")], 10.0).await;
@@ -101,7 +101,7 @@ async fn b26_a_node_that_ignores_the_end_keeps_no_place() {
     let long = Request::chat().header("x-sim-tokens: 100000");
     for _ in 0..5 {
         let mut client = row.gateway.send(&long).await;
-        client.until_body_holds(b"tok1 ").await;
+        client.until_body_holds(b"tok1#").await;
         client.reset();
     }
     row.gateway.wait_metric("cancels_total", &[("phase", "stream")], 5.0).await;

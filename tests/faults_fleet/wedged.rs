@@ -91,6 +91,7 @@ async fn b18_a_busy_engine_is_never_ejected() {
     assert!(row.ask(4, &slow).await.iter().all(|answer| Told::of(answer) == Told::whole()));
     row.gateway.nobody_ejected().await;
     assert!(row.gateway.metric("health_checks_total", &[("kind", "scrape"), ("result", "ok")]).await > 5.0);
+    row.struck(4, "a prefill that takes longer than a wedge");
     row.settled(4).await;
     // The same engine, unread: then nothing tells the two apart.
     let row = Row::start(1, wedged(Value::Null)).await;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::score;
 use crate::support::wait::{SOON, ms, silence, within};
 use crate::support::wire::{DONE, Request, chunk, event};
 use crate::support::{
@@ -35,6 +36,7 @@ async fn flooded(gateway: &Gateway, upstream: &mut Upstream, total: usize) -> Fl
     call.open().await;
     assert_eq!(client.head().await.status(), 200);
     let (taken, flood) = call.flood(chunk(big_event()), total);
+    score::struck(1, "a client that does not read");
     (client, taken, tokio::spawn(flood))
 }
 

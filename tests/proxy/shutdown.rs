@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use crate::support::gateway::{config_file, exit_code};
 use crate::support::wait::{SOON, wait_until_async};
 use crate::support::wire::{ANSWER, DONE, Request, event, json_answer};
-use crate::support::{Call, Client, End, Gateway, Settings, as_is, checks, one_engine, streaming};
+use crate::support::{Call, Client, End, Gateway, Settings, as_is, checks, one_engine, score, streaming};
 use tokio::net::TcpStream;
 
 /// Waits until the readiness probe says so.
@@ -179,7 +179,9 @@ fn a_bad_file_is_64() {
         let file = file.to_str().unwrap();
         assert_eq!(exit_code(&["run", "-c", file]), Some(64), "{text:?}");
         assert_eq!(exit_code(&["check", "-c", file]), Some(64), "{text:?}");
+        score::struck(2, "a bad file");
     }
+    score::close("");
 }
 
 #[test]

@@ -24,6 +24,7 @@ async fn start() -> (Gateway, Upstream) {
 
 /// Round `n` is in force, brought by `n - 1` changes, each read once.
 async fn in_force(gateway: &Gateway, n: u64) {
+    crate::support::score::struck(1, "the file changes");
     gateway.wait_metric("config_generation", &[], n as f64).await;
     // Counted behind coming into force.
     gateway.wait_metric("config_reloads_total", &[("result", "applied")], (n - 1) as f64).await;

@@ -215,3 +215,25 @@ async fn two_engines_know_nothing_of_each_other() {
     let stats = stats_when(two, |_| true).await;
     assert_eq!((&stats["name"], &stats["requests"]), (&json!("two"), &json!(0)));
 }
+
+/// Each token has a hash of its request's id (the published one of `a`) and of all tokens before it, and the engine
+/// tells the same of what it sent; a fault is counted where it strikes.
+#[tokio::test]
+async fn tokens_prove_their_place() {
+    let address = start(Settings { proof: true, ..quick() }).await;
+    let mut client = Client::connect(address).await;
+    client.stream("x-request-id: a\r\nx-sim-fault: error_at=2\r\n").await;
+    let events = client.answer().await.events();
+    let token = |n: usize| events[n + 1]["choices"][0]["delta"]["content"].as_str().unwrap().to_owned();
+    assert_eq!(token(0), "tok0#af63dc4c8601ec8c ");
+    let chain = |text: &str| {
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(1_099_511_628_211);
+        text.bytes().fold(14_695_981_039_346_656_037, step)
+    };
+    assert_eq!(token(1), format!("tok1#{:016x} ", chain(&format!("a{}", token(0)))));
+    let all = format!("{:016x}", chain(&format!("a{}{}", token(0), token(1))));
+    let mut client = Client::connect(address).await;
+    let sent = json!({"request_id": "a", "tokens": 2, "hash": all, "finished": false});
+    assert_eq!(client.get("/sim/proofs").await.json(), json!([sent]));
+    assert_eq!(client.get("/sim/stats").await.json()["faults"], 1);
+}

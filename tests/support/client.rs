@@ -11,8 +11,8 @@ use tokio::net::TcpStream;
 use super::framing::{BodyDecoder, Head};
 use super::h2::H2;
 use super::protocol::{Protocol, spoken};
-use super::sockets;
 use super::wait::{SOON, silence, within};
+use super::{score, sockets};
 
 /// How a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -330,6 +330,7 @@ impl Client {
 
     /// Leaves with a reset.
     pub(crate) fn reset(self) {
+        score::struck(1, "a client resets");
         match self.wire {
             Wire::Http1(stream) => sockets::reset(stream),
             Wire::Http2(h2) => h2.linger_not(),
@@ -339,7 +340,10 @@ impl Client {
     /// Ends only the sending side.
     pub(crate) async fn half_close(&mut self) {
         match &mut self.wire {
-            Wire::Http1(stream) => stream.shutdown().await.expect("shutdown"),
+            Wire::Http1(stream) => {
+                score::struck(1, "a client closes its sending side");
+                stream.shutdown().await.expect("shutdown");
+            }
             Wire::Http2(_) => panic!("HTTP/2 has no half-closed connection"),
         }
     }
@@ -347,10 +351,14 @@ impl Client {
     /// Leaves as told.
     pub(crate) fn leave(self, how: Leave) {
         match how {
-            Leave::Fin => self.close(),
+            Leave::Fin => {
+                score::struck(1, "a client closes");
+                self.close();
+            }
             Leave::Reset => self.reset(),
             Leave::Stream => {
                 let Wire::Http2(mut h2) = self.wire else { panic!("HTTP/1.1 has no streams") };
+                score::struck(1, "a client cancels its stream");
                 h2.cancel();
                 // The connection outlives whatever is to follow from the reset alone.
                 tokio::spawn(async move {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::client::{Answer, Client};
 use super::gateway::{BINARY, START, lines_of};
+use super::score;
 use super::wait::{SOON, wait_until_async, within};
 use super::wire::Request;
 
@@ -57,7 +58,7 @@ impl Engine {
         let mut child = Command::new(&*BINARY)
             .args(BRISK)
             .args(["--listen", listen, "--inter-token", pace])
-            .args(["--event-bytes", "1B"])
+            .args(["--event-bytes", "1B", "--proof"])
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -72,13 +73,16 @@ impl Engine {
                 break;
             }
         }
-        Self { child, addr: addr.expect("the engine says where it listens"), asked: AtomicU64::new(0) }
+        let addr = addr.expect("the engine says where it listens");
+        score::tally(|tally| tally.engines.push(addr));
+        Self { child, addr, asked: AtomicU64::new(0) }
     }
 
     /// Puts other faults in force; an empty list heals it.
     pub(crate) async fn faults(&self, list: &str) {
         let answer = self.control(&Request::bare("POST", "/sim/faults").body(list)).await;
         assert_eq!(answer.status(), 200, "{}", answer.text());
+        score::note(format!("the engine on {} is told: {list:?}", self.addr));
     }
 
     /// What it has counted so far.
@@ -103,12 +107,23 @@ impl Engine {
         wait_until_async(&what, SOON, || async { self.count(name).await == value }).await;
     }
 
+    /// Sends it a signal by its short name: `STOP` and it hangs with all its connections.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("run kill");
+        assert!(status.success(), "kill -{name} {pid}");
+        score::note(format!("SIG{name} to the engine on {}", self.addr));
+    }
+
     /// Ends it as a crash would: its connections end, and nobody listens.
     pub(crate) fn kill(mut self) {
+        score::struck(1, "an engine is killed");
+        score::tally(|tally| tally.lost = true);
         self.end();
     }
 
     fn end(&mut self) {
+        score::tally(|tally| tally.engines.retain(|addr| *addr != self.addr));
         // It may be gone already.
         drop(self.child.kill());
         drop(self.child.wait());
@@ -116,10 +131,25 @@ impl Engine {
 
     async fn control(&self, request: &Request) -> Answer {
         self.asked.fetch_add(1, Ordering::SeqCst);
-        let mut client = Client::connect(self.addr).await;
-        client.send(request.clone().header("Connection: close").bytes()).await;
-        client.answer().await
+        ask(self.addr, request).await
     }
+}
+
+/// What an engine says that it sent to each of its last requests.
+pub(crate) async fn accounts(addr: SocketAddr) -> Value {
+    ask(addr, &Request::bare("GET", "/sim/proofs")).await.json()
+}
+
+/// How often an engine's faults have struck.
+pub(crate) async fn strikes(addr: SocketAddr) -> u64 {
+    let stats = ask(addr, &Request::bare("GET", "/sim/stats")).await.json();
+    stats["faults"].as_u64().expect("a counter")
+}
+
+async fn ask(addr: SocketAddr, request: &Request) -> Answer {
+    let mut client = Client::connect(addr).await;
+    client.send(request.clone().header("Connection: close").bytes()).await;
+    client.answer().await
 }
 
 impl Drop for Engine {

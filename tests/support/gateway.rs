@@ -17,7 +17,7 @@ use super::protocol::{Dialer, Protocol, spoken};
 use super::settings::Settings;
 use super::wait::{SOON, wait_until, wait_until_async, within};
 use super::wire::Request;
-use super::{metrics, sockets};
+use super::{metrics, score, sockets};
 
 /// The binary under test. Another build than the tests' own may be named, as that of a release for a figure.
 pub(crate) static BINARY: LazyLock<String> = LazyLock::new(|| {
@@ -134,6 +134,9 @@ impl Gateway {
             } else if line == "ready" {
                 break;
             }
+        }
+        if verb == "upgrade" {
+            score::struck(1, "a successor takes over");
         }
         let (Some(addr), Some(admin)) = (addr, admin) else {
             let log = std::fs::read_to_string(&stderr).unwrap_or_default();
@@ -282,6 +285,7 @@ impl Gateway {
         let pid = self.child.id().to_string();
         let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("run kill");
         assert!(status.success(), "kill -{name} {pid}");
+        score::struck(1, &format!("SIG{name} to the gateway"));
     }
 
     /// Moves the access log's file away, as a rotation does, and gives what was in it.
@@ -336,6 +340,8 @@ impl Drop for Gateway {
             eprintln!("--- gateway log\n{}", self.log());
             eprintln!("--- access lines");
             eprintln!("{}", self.access_text());
+        } else {
+            score::close(&self.access_text());
         }
     }
 }

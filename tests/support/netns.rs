@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::process::{Command, Stdio};
 
-use super::not_run;
+use super::{not_run, score};
 
 /// Says to a process that it is the second one.
 const INSIDE: &str = "STREAMGATE_TEST_NETNS";
@@ -45,6 +45,7 @@ fn inside(script: &str) -> Command {
 /// Adds a rule to what comes in, such as `tcp dport 80 drop`, in the words of nft.
 pub(crate) fn rule(words: &str) {
     nft(&format!("add rule ip faults in {words}"));
+    score::struck(1, words);
 }
 
 /// The network is well again.

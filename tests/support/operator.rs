@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::client::{Answer, Client};
 use super::gateway::Gateway;
 use super::protocol::Protocol;
+use super::score;
 use super::settings::Settings;
 use super::wire::Request;
 
@@ -56,6 +57,7 @@ impl Gateway {
         let fresh = self.dir.path().join("fresh");
         std::fs::write(&fresh, text).expect("write");
         std::fs::rename(fresh, self.file()).expect("rename");
+        score::struck(1, "the file is written anew");
     }
 
     /// Writes the configuration and waits until it is in force; gives its generation.

@@ -13,8 +13,8 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 
-use super::sockets;
 use super::wait::silence;
+use super::{score, sockets};
 
 /// A piece of what is let through slowly.
 const PIECE: usize = 512;
@@ -67,11 +67,15 @@ impl Relay {
 
     /// Whether anything passes from those who connect, and to them, from now on; not even an end does otherwise.
     pub(crate) fn stand(&self, up: bool, down: bool) {
+        if up || down {
+            score::struck(1, "nothing passes through the relay");
+        }
         self.weather.send_modify(|weather| (weather.up_stands, weather.down_stands) = (up, down));
     }
 
     /// Lets so many bytes a second through to those who connect.
     pub(crate) fn slow(&self, bytes: u32) {
+        score::struck(1, "little passes through the relay");
         self.weather.send_modify(|weather| weather.down_rate = Some(bytes));
     }
 
@@ -82,6 +86,7 @@ impl Relay {
 
     /// Resets every connection at both ends.
     pub(crate) fn reset(&self) {
+        score::struck(1, "the relay resets every connection");
         self.weather.send_modify(|weather| weather.resets += 1);
     }
 }

@@ -79,6 +79,7 @@ impl Blackhole {
             queued.push(stream);
             assert!(queued.len() < 64, "the queue does not fill");
         }
+        super::score::struck(1, "a port that swallows connects");
         Self { socket, _queued: queued }
     }
 

@@ -17,7 +17,7 @@ use super::certificates::Identity;
 use super::channel::{Channel, Hello, Tls};
 use super::framing::{BodyDecoder, Head};
 use super::wait::{SOON, ms, silence, within};
-use super::{sockets, wire};
+use super::{score, sockets, wire};
 
 /// What the gateway asked.
 #[derive(Debug, Clone)]
@@ -222,11 +222,13 @@ impl Call {
 
     /// Closes with a FIN.
     pub(crate) fn close(self) {
+        score::struck(1, "the engine closes");
         drop(self);
     }
 
     /// Closes with a reset.
     pub(crate) fn reset(self) {
+        score::struck(1, "the engine resets");
         sockets::reset(self.stream);
     }
 

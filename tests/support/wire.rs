@@ -24,6 +24,9 @@ pub(crate) const ANSWER: &str = "{\"id\":\"c1\",\"object\":\"chat.completion\",\
                                  {\"role\":\"assistant\",\"content\":\"x\"},\"finish_reason\":\"stop\"}],\"usage\":\
                                  {\"prompt_tokens\":7,\"completion_tokens\":3,\"total_tokens\":10}}";
 
+/// A secret, to be looked for in every output.
+pub(crate) const CANARY: &str = "canary-0c7e41d95a";
+
 /// The path most tests use.
 pub(crate) const CHAT_PATH: &str = "/v1/chat/completions";
 
@@ -137,6 +140,18 @@ impl Request {
     pub(crate) fn http10(mut self) -> Self {
         self.line = self.line.replace("HTTP/1.1", "HTTP/1.0");
         self.without("host")
+    }
+
+    /// The same with a secret in place of its key and in its prompt: no output may have it.
+    pub(crate) fn marked(mut self) -> Self {
+        for line in &mut self.headers {
+            *line = line.replace("Authorization: Bearer k1", &format!("Authorization: Bearer {CANARY}"));
+        }
+        if self.body == CHAT.as_bytes() || self.body == CHAT_UNARY.as_bytes() {
+            let body = String::from_utf8_lossy(&self.body).replace("\"hi\"", &format!("\"{CANARY}\""));
+            self.body = body.into_bytes();
+        }
+        self
     }
 
     /// Adds one header line.

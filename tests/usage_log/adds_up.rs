@@ -38,7 +38,7 @@ async fn exchange(gateway: &Gateway, number: usize) {
         // In the stream, after another number of its tokens each time.
         5 => {
             let mut client = gateway.send(&streamed).await;
-            client.until_body_holds(format!("tok{} ", number / 9 % 11).as_bytes()).await;
+            client.until_body_holds(format!("tok{}#", number / 9 % 11).as_bytes()).await;
             client.close();
         }
         // In the prefill, in an answer that is no stream, in the upload.

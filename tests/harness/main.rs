@@ -1,6 +1,10 @@
 //! The harness itself, without a gateway: what it sends it can read, and it tells the ends apart.
 
+#[path = "../support/mod.rs"]
 mod support;
+
+mod mutants;
+mod rows;
 
 use support::sockets::{Blackhole, Refusing};
 use support::wait::{SOON, ms, within};
