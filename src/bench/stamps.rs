@@ -1,13 +1,17 @@
 //! The tokens of a simulated engine: each says its index and when it was sent. Pure.
 //!
 //! The one hard idea: `tok7 t=1700000000000000 ` followed by filler is a text no model writes, so an answer that
-//! begins so is a simulated engine's, and from there every byte of it is known beforehand.
+//! begins so is a simulated engine's, and from there every byte of it is known beforehand. The hash of an engine with
+//! `--proof` (`tok7#0123456789abcdef t=...`) is passed over: whose a token is, the test of an engine asks for, not a load.
 
 use super::wrong::{Wrong, quote};
 
 /// What stands before a token's index, and before the time it was sent.
 const TOKEN: &str = "tok";
 const TIME: &str = " t=";
+/// What stands before a token's hash, and its digits: 64 bits in hexadecimal.
+const PROOF: char = '#';
+const PROOF_DIGITS: usize = 16;
 /// What fills an event up to its size.
 const FILLER: char = 'x';
 
@@ -53,8 +57,15 @@ impl Stamps {
 /// The index and the time of the token at the front, and what stands behind its blank.
 fn token(text: &str) -> Option<(u64, u64, &str)> {
     let (index, rest) = number(text.strip_prefix(TOKEN)?)?;
-    let (time, rest) = number(rest.strip_prefix(TIME)?)?;
+    let (time, rest) = number(without_proof(rest)?.strip_prefix(TIME)?)?;
     Some((index, time, rest.strip_prefix(' ')?))
+}
+
+/// What stands behind the hash, if there is one.
+fn without_proof(text: &str) -> Option<&str> {
+    let Some(hash) = text.strip_prefix(PROOF) else { return Some(text) };
+    let digits = hash.bytes().take_while(u8::is_ascii_hexdigit).count();
+    (digits == PROOF_DIGITS).then(|| &hash[digits..])
 }
 
 fn number(text: &str) -> Option<(u64, &str)> {
@@ -77,6 +88,9 @@ mod tests {
         let both = Ok((3, vec![5, 6, 6]));
         assert_eq!(take(&["tok0 t=5 ", "tok1 t=6 xxx", "tok2 t=6 x"]), both);
         assert_eq!(take(&["tok0 t=5 tok1 t=6 xxxtok2 t=6 x"]), both);
+        let proven = ["tok0#0123456789abcdef t=5 ", "tok1#fedcba9876543210 t=6 xtok2#0000000000000000 t=6 "];
+        assert_eq!(take(&proven), both);
+        assert!(take(&["tok0#0123 t=5 "]).is_err(), "too short for a hash");
     }
 
     #[test]
