@@ -65,7 +65,7 @@ impl Route {
 /// Another cluster of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fallback {
-    /// Its index in [`Config::clusters`].
+    /// Its index in [`Config::clusters`](super::Config::clusters).
     pub cluster: usize,
     /// Time budgets of the route there.
     pub timeouts: Timeouts,
@@ -74,7 +74,7 @@ pub struct Fallback {
 /// What a route does with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send it to the cluster at this index of [`Config::clusters`].
+    /// Send it to the cluster at this index of [`Config::clusters`](super::Config::clusters).
     Proxy(usize),
     /// Answer it here.
     Respond(Fixed),
