@@ -7,16 +7,18 @@
 //!
 //! In a stream each text (the content, the reasoning, the arguments of a tool call, of each choice) comes in pieces. What
 //! may become a key stays back, at most 18 bytes, until the next piece of the same text decides; all else of the event goes
-//! on at once, byte for byte. Where the text ends with something held back, that goes out in an event of its own before
-//! what ended it.
+//! on at once, byte for byte, texts of the same choice among it. With the finish reason of the choice, or `[DONE]`, what is
+//! held back goes out in an event of its own before what ended it; a stream that ends without either loses it.
 //!
-//! It fails closed. What it cannot read is broken off rather than passed, and what it was not made for (other endpoints than
-//! chat and completions, whose texts stand elsewhere) is not let in.
+//! It fails closed. What it cannot read is broken off rather than passed: texts in other places (a list of parts, the older
+//! `function_call`, log probabilities), a text after its finish reason, letters of keys written as `\u0073`, events with other
+//! lines than one `data`. What it was not made for (other endpoints than chat and completions) is not let in. A key is
+//! looked for crudely: `risk-` followed by 16 letters is taken for one.
 
 #![allow(clippy::print_stdout, reason = "it says where it listens, as the command does")]
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use serde::Deserialize;
@@ -74,6 +76,8 @@ impl Admit for Scope {
 struct Redactor {
     /// The texts of its stream, by choice.
     texts: BTreeMap<(u64, Field), Text>,
+    /// Choices that have had their finish reason.
+    finished: BTreeSet<u64>,
     /// The data of the last event that something of was held back.
     held_of: String,
 }
@@ -84,7 +88,10 @@ impl Observe for Redactor {
     }
 
     fn answer(&mut self, body: &[u8]) -> Change {
-        std::str::from_utf8(body).map_or(Change::Break, |body| changed(body, redact(body)))
+        match std::str::from_utf8(body) {
+            Ok(body) if !hides_letters(body) => changed(body, redact(body)),
+            _ => Change::Break,
+        }
     }
 
     fn unseen(&self) -> Unseen {
@@ -110,27 +117,40 @@ impl Redactor {
         let (mut out, mut edits) = (String::new(), BTreeMap::new());
         for choice in chunk.choices.unwrap_or_default() {
             let pieces = choice.texts()?;
-            out += &self.let_go(|(index, field)| *index == choice.index && !pieces.contains_key(field));
+            let is_last = choice.finish_reason.is_some();
+            if is_last {
+                out += &self.let_go(|(index, field)| *index == choice.index && !pieces.contains_key(field));
+            }
+            if !pieces.is_empty() && self.finished.contains(&choice.index) {
+                return None;
+            }
             for (field, piece) in pieces {
                 let text = self.texts.entry((choice.index, field)).or_default();
                 let whole: String = serde_json::from_str(piece.get()).ok()?;
+                // Of arguments, which are JSON again, a client reads escapes once more.
+                if hides_letters(&whole) {
+                    return None;
+                }
                 let mut shown = text.push(&whole);
-                if choice.finish_reason.is_some() {
+                if is_last {
                     shown += &text.finish();
+                }
+                if !text.held.is_empty() {
+                    data.clone_into(&mut self.held_of);
                 }
                 let json = if shown == whole { piece.get().to_owned() } else { json!(shown).to_string() };
                 edits.insert(place(raw, piece.get()), (piece.get().len(), json));
             }
-        }
-        if self.texts.values().any(|text| !text.held.is_empty()) {
-            data.clone_into(&mut self.held_of);
+            if is_last {
+                self.finished.insert(choice.index);
+            }
         }
         let mut from = 0;
         for (at, (length, json)) in edits {
-            out = out + &redact(&raw[from..at]) + &json;
+            out = out + &plain(&raw[from..at])? + &json;
             from = at + length;
         }
-        out += &redact(&raw[from..]);
+        out += &plain(&raw[from..])?;
         Some(changed(raw, out))
     }
 
@@ -142,6 +162,8 @@ impl Redactor {
             // Its own data was read before.
             if let (false, Ok(mut chunk)) = (rest.is_empty(), serde_json::from_str::<Value>(&self.held_of)) {
                 chunk["choices"] = json!([place.1.choice(place.0, &rest)]);
+                // Told already, with the event that this was held back of.
+                chunk.as_object_mut().map(|chunk| chunk.remove("usage"));
                 events += &format!("data: {chunk}\n\n");
             }
         }
@@ -173,6 +195,9 @@ struct Choice<'a> {
     #[serde(borrow)]
     text: Option<&'a RawValue>,
     finish_reason: Option<IgnoredAny>,
+    /// Texts once more, letter by letter or as a whole: not read here.
+    logprobs: Option<IgnoredAny>,
+    message: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -194,6 +219,9 @@ enum Field {
 impl<'a> Choice<'a> {
     /// The pieces of texts that it brings; `None` where its form is not known.
     fn texts(&self) -> Option<BTreeMap<Field, &'a RawValue>> {
+        if self.logprobs.is_some() || self.message.is_some() {
+            return None;
+        }
         let mut texts: BTreeMap<Field, &RawValue> =
             self.text.iter().map(|text| (Field::Text, *text)).collect();
         for (name, value) in self.delta.iter().flatten() {
@@ -201,11 +229,19 @@ impl<'a> Choice<'a> {
                 let calls: Option<Vec<ToolCall<'a>>> = serde_json::from_str(value.get()).ok()?;
                 for call in calls.unwrap_or_default() {
                     let arguments = call.function.and_then(|mut function| function.remove("arguments"));
-                    texts.extend(arguments.map(|arguments| (Field::Arguments(call.index), arguments)));
+                    if let Some(arguments) = arguments
+                        && texts.insert(Field::Arguments(call.index), arguments).is_some()
+                    {
+                        return None;
+                    }
                 }
             } else if name != "role" {
                 texts.insert(Field::Delta(name.clone()), value);
             }
+        }
+        let is_empty = |value: &RawValue| matches!(value.get(), "[]" | "{}");
+        if texts.values().any(|value| value.get().starts_with(['[', '{']) && !is_empty(value)) {
+            return None;
         }
         texts.retain(|_, value| value.get().starts_with('"'));
         Some(texts)
@@ -276,6 +312,20 @@ impl Text {
 
 fn is_of_key(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_".contains(letter)
+}
+
+/// What stands around the texts of an event, which is read by nobody but looked at as it is.
+fn plain(text: &str) -> Option<String> {
+    (!hides_letters(text)).then(|| redact(text))
+}
+
+/// Whether a letter of a key is written as an escape (`\u0073`), which engines do with other letters only.
+fn hides_letters(json: &str) -> bool {
+    json.match_indices("\\u").any(|(at, _)| {
+        let slashes = json[..at].bytes().rev().take_while(|&byte| byte == b'\\').count();
+        let code = json.get(at + 2..at + 6).and_then(|code| u32::from_str_radix(code, 16).ok());
+        slashes % 2 == 0 && code.and_then(char::from_u32).is_some_and(is_of_key)
+    })
 }
 
 /// The same for a text that is there as a whole.

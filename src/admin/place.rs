@@ -56,7 +56,12 @@ impl FromStr for Place {
         if !matches!(uri.path(), "" | "/") || authority.as_str().contains('@') {
             return Err(odd());
         }
-        Ok(Self::Tcp(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80))))
+        // What is no port would be taken for none.
+        let port = match authority.as_str().strip_prefix(authority.host()) {
+            Some("") => 80,
+            _ => authority.port_u16().ok_or_else(odd)?,
+        };
+        Ok(Self::Tcp(format!("{}:{port}", authority.host())))
     }
 }
 
@@ -136,9 +141,17 @@ mod tests {
         assert_eq!("http://[::1]:9090/".parse(), tcp("[::1]:9090"));
         assert_eq!("http://gateway".parse(), tcp("gateway:80"));
         assert_eq!("unix:/run/admin.sock".parse(), Ok(Place::Unix("/run/admin.sock".into())));
-        for odd in
-            ["", "127.0.0.1:9090", "https://a:1", "http://a:1/status", "unix:", "http://u:p@a:1", "http://"]
-        {
+        for odd in [
+            "http://a:99999",
+            "http://a:",
+            "",
+            "127.0.0.1:9090",
+            "https://a:1",
+            "http://a:1/status",
+            "unix:",
+            "http://u:p@a:1",
+            "http://",
+        ] {
             assert_eq!(odd.parse::<Place>(), Err(NoPlace(odd.to_owned())), "{odd}");
         }
     }

@@ -10,13 +10,15 @@ use pingora_proxy::Session;
 use super::holders::Upload;
 use super::shared::Shared;
 use crate::header_rules::read_as;
-use crate::ledger::Reservation;
 use crate::memory::{Level, Memory};
 use crate::rejection::Rejection;
 use crate::upstream::Body;
 
-/// Bytes reserved at first for a body that announces more: a client must send before it costs.
-const FIRST: u64 = 256 * 1024;
+/// Least that is reserved at once for a body that announces as much: most come in one piece, or in few.
+const LEAST: u64 = 16 * 1024;
+/// A body that has come so far gets the room for all that it announced: untouched it costs nothing, and a large body is not
+/// copied again and again, which would take its room twice.
+const WHOLE_FROM: u64 = 256 * 1024;
 
 /// How long, and how long without a byte, an unread body is drained before the connection is closed:
 /// closing at once would reset it, and the client might never see the answer (RFC 9112, 9.6).
@@ -72,19 +74,24 @@ async fn collect(
 ) -> Result<Body, NoBody> {
     let mut held = shared.ledger.open();
     let mut upload = None;
-    let first = reserve(&mut held, announced.unwrap_or(0).min(FIRST))?;
-    let mut bytes = BytesMut::with_capacity(first);
-    let mut reserved = first as u64;
+    // A client must send before it costs: what it has announced takes no room of others.
+    let mut bytes = BytesMut::new();
+    let mut reserved = 0;
     while let Some(chunk) = next(session, upload.as_ref(), &shared.memory).await? {
         let length = (bytes.len() + chunk.len()) as u64;
         if length > limit {
             return Err(Rejection::BodyTooLarge { limit }.into());
         }
         if length > reserved {
-            // A known length is reserved whole from here on; an unknown one grows by doubling.
-            let wanted = announced.unwrap_or_else(|| (length * 2).min(limit)).max(length);
-            bytes.reserve(reserve(&mut held, wanted - reserved)? + chunk.len());
+            let wanted = (length * 2).max(LEAST).min(announced.unwrap_or(limit)).max(length);
+            if !held.grow(wanted - reserved) {
+                return Err(Rejection::Overloaded.into());
+            }
             reserved = wanted;
+        }
+        if length > bytes.capacity() as u64 {
+            let room = announced.filter(|_| length > WHOLE_FROM).unwrap_or(reserved).max(length);
+            bytes.reserve(usize::try_from(room).unwrap_or(usize::MAX) - bytes.len());
         }
         bytes.extend_from_slice(&chunk);
         // Most bodies come in one piece.
@@ -121,14 +128,6 @@ fn unread(error: Box<Error>) -> NoBody {
     let is_malformed = cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::InvalidData)
         || matches!(error.etype(), ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd"));
     if is_malformed { Rejection::malformed_body().into() } else { NoBody::Lost(error) }
-}
-
-fn reserve(held: &mut Reservation, bytes: u64) -> Result<usize, NoBody> {
-    if held.grow(bytes) {
-        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
-    } else {
-        Err(Rejection::Overloaded.into())
-    }
 }
 
 /// Reads on for a while what a refused client still sends.

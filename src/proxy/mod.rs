@@ -333,5 +333,6 @@ fn describe(exchange: &Exchange) -> String {
 fn is_json(head: &ResponseHeader) -> bool {
     head.headers
         .get(http::header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+        .and_then(|kind| kind.as_bytes().split(|&byte| byte == b';').next())
+        .is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"application/json"))
 }

@@ -151,8 +151,8 @@ pub(super) fn crowded(exchange: &Exchange, line: &Line, now: Instant) {
     let ledger = &exchange.shared.ledger;
     if let Some(count) = exchange.shared.crowded.note(now) {
         log::warn!(
-            "no room for the body of request {}: those under way hold {} of {} bytes (server.request.buffered_bytes), each as \
-             much as it has announced{}",
+            "no room for the body of request {}: those under way hold {} of {} bytes (server.request.buffered_bytes), each up \
+             to twice what has come of it{}",
             line.request_id,
             ledger.used(),
             ledger.limit(),

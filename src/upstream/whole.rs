@@ -7,6 +7,7 @@
 //! or behind a bracket, where a sloppy engine leaves the end of its last line out: readers of lines take that for
 //! whole, be it a frame or `[DONE]`. Half an answer that happens to be cut behind a bracket is not seen.
 
+use http::StatusCode;
 use pingora_http::ResponseHeader;
 
 use super::{is_event_stream, is_plain};
@@ -43,7 +44,7 @@ impl Whole {
         };
         let kind = if is_event_stream(head) {
             Kind::Events
-        } else if head.status.is_success() && is_plain(head) && is_endless(head) && begins(JSON) {
+        } else if has_content(head.status) && is_plain(head) && is_endless(head) && begins(JSON) {
             Kind::Json
         } else {
             Kind::Other
@@ -68,9 +69,16 @@ impl Whole {
             (Kind::Events, _, Some(last)) => matches!(last, b'\n' | b'\r' | b'}' | b']'),
             (Kind::Json, Some(b'{'), last) => last == Some(b'}'),
             (Kind::Json, Some(b'['), last) => last == Some(b']'),
+            // No JSON text is empty (RFC 8259, 2).
+            (Kind::Json, None, _) => false,
             _ => true,
         }
     }
+}
+
+/// Whether an answer with this status is a success that has a body (RFC 9110, 15.3.5 and 15.3.6).
+fn has_content(status: StatusCode) -> bool {
+    status.is_success() && !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT)
 }
 
 /// Whether only the end of the connection ends the body.
@@ -108,12 +116,10 @@ mod tests {
     #[test]
     fn a_json_text_ends_with_the_bracket_of_its_kind() {
         let kind = "application/json; charset=utf-8";
-        for whole in
-            [&["{}"][..], &[" \n", "{\"a\": [1]", "}", "\r\n"], &["[1]"], &["\"ok\""], &["17"], &[""], &[]]
-        {
+        for whole in [&["{}"][..], &[" \n", "{\"a\": [1]", "}", "\r\n"], &["[1]"], &["\"ok\""], &["17"]] {
             assert!(ends_well(kind, whole), "{whole:?}");
         }
-        for half in [&["{"][..], &["{\"a\": [1]"], &["{\"a\": 1", "  \n"], &["[1, {}", ""]] {
+        for half in [&["{"][..], &["{\"a\": [1]"], &["{\"a\": 1", "  \n"], &["[1, {}", ""], &[""], &[]] {
             assert!(!ends_well(kind, half), "{half:?}");
         }
     }
@@ -123,6 +129,7 @@ mod tests {
         assert!(ends_well("audio/mpeg", &["{"]));
         for (status, header) in [
             (500, ("via", "no success")),
+            (204, ("via", "no content")),
             (200, ("content-encoding", "gzip")),
             (200, ("content-length", "1")),
             (200, ("transfer-encoding", "chunked")),

@@ -248,6 +248,27 @@ async fn bodies_beyond_the_ledger_are_503() {
     relayed(&gateway, &mut upstream, &Request::post(CHAT_PATH, &big)).await;
 }
 
+/// Who announces much and sends nothing takes no room of others.
+#[tokio::test]
+async fn what_is_announced_and_not_sent_takes_no_room() {
+    let tight = |settings: Settings| {
+        settings.set("server.request.body_bytes", "1MiB").set("server.request.buffered_bytes", "1MiB")
+    };
+    let (gateway, mut upstream) = one_engine(tight).await;
+    let mut idle = Vec::new();
+    for _ in 0..40 {
+        let mut client = gateway.client().await;
+        let head = format!("POST {CHAT_PATH} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n");
+        client.send(format!("{head}Content-Length: 1000000\r\n\r\n{{").as_bytes()).await;
+        idle.push(client);
+    }
+    gateway.wait_metric("held_bytes", &[("kind", "body")], 40.0 * 16.0 * 1024.0).await;
+    let big = format!("{{\"model\":\"m\",\"x\":\"{}\"}}", "y".repeat(200 * 1024));
+    relayed(&gateway, &mut upstream, &Request::post(CHAT_PATH, &big)).await;
+    drop(idle);
+    checks::at_rest(&gateway).await;
+}
+
 crate::over_h2! {
     bodies_of_any_size_arrive_identical,
     a_body_over_the_limit_is_413,

@@ -80,6 +80,66 @@ async fn an_answer_that_is_no_stream_is_redacted_too() {
     assert_eq!(line["usage"]["completion"], 3, "{line}");
 }
 
+fn delta(delta: &str) -> String {
+    format!("data: {{\"id\":\"c1\",\"choices\":[{{\"index\":0,\"delta\":{{{delta}}}}}]}}\n\n")
+}
+
+fn arguments(call: u64, piece: &str) -> String {
+    format!("{{\"index\":{call},\"function\":{{\"arguments\":\"{piece}\"}}}}")
+}
+
+/// A text goes on behind others of its choice: what is held back of it stays so until it ends.
+#[tokio::test]
+async fn a_text_that_goes_on_behind_others_is_one_text() {
+    let (gateway, mut upstream) = redacting(as_is).await;
+    let (one, two) = SECRET.split_at(8);
+    let content = [format!("\"content\":\"{one}\""), format!("\"content\":\"{two}\"")];
+    let tools = [0, 1, 0];
+    let between =
+        ["", "\"role\":\"assistant\"", "\"content\":null", "\"reasoning_content\":\"hm\",\"content\":null"];
+    let mut streams: Vec<[String; 3]> =
+        between.iter().map(|between| [delta(&content[0]), delta(between), delta(&content[1])]).collect();
+    let pieces = [one, "{}", two];
+    let call = |n: usize| delta(&format!("\"tool_calls\":[{}]", arguments(tools[n], pieces[n])));
+    streams.push([call(0), call(1), call(2)]);
+    for stream in streams {
+        let (mut client, mut call) = open_stream(&gateway, &mut upstream).await;
+        call.chunk([&stream.concat(), FINISH, USAGE, DONE].concat()).await;
+        call.finish().await;
+        assert_eq!(client.end().await, End::Clean);
+        let body = String::from_utf8(client.take_body()).expect("text");
+        assert!(body.contains("[redacted]") && body.ends_with(&[FINISH, USAGE, DONE].concat()), "{body}");
+        assert!(!body.contains(&one[3..]) && !body.contains(&two[2..]), "{body}");
+    }
+}
+
+/// Texts where it does not read, or a key that is not written as one.
+#[tokio::test]
+async fn texts_in_other_places_are_broken_off() {
+    let (gateway, mut upstream) = redacting(as_is).await;
+    let twice = format!("\"tool_calls\":[{},{}]", arguments(0, "a"), arguments(0, "b"));
+    for odd in [
+        delta(&twice),
+        delta("\"content\":[{\"type\":\"text\",\"text\":\"a\"}]"),
+        delta("\"function_call\":{\"arguments\":\"a\"}"),
+        delta("\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\\\\u0073k-\"}}]"),
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"logprobs\":{\"content\":[]}}]}\n\n".to_owned(),
+        "data: {\"choices\":[],\"note\":\"\\u0073k-\"}\n\n".to_owned(),
+        [FINISH, &event("more")].concat(),
+    ] {
+        let (mut client, mut call) = open_stream(&gateway, &mut upstream).await;
+        call.chunk(event("a")).await;
+        client.until_body(event("a").as_bytes()).await;
+        call.chunk(&odd).await;
+        assert_eq!(client.end().await, End::Broken, "{odd}");
+        call.gone().await;
+    }
+    let mut client = gateway.send(&Request::unary()).await;
+    let hidden = ANSWER.replace("\"x\"", &format!("\"\\u0073{}\"", &SECRET[1..]));
+    upstream.call().await.answer(json_answer(&hidden)).await;
+    checks::rejected(&client.answer().await, 502, "withheld");
+}
+
 /// An event over `event_hold`, a tail that never ends, a body of another type, and another endpoint.
 #[tokio::test]
 async fn what_cannot_be_redacted_does_not_pass() {
