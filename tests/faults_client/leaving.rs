@@ -74,16 +74,16 @@ async fn c1_leaving_before_the_head_is_whole_is_no_exchange() {
     }
 }
 
-/// P4: gone with half of the body sent.
+/// P4: gone with a part of the body sent.
 #[tokio::test]
 async fn c1_leaving_during_the_upload() {
     for how in Leave::ways() {
         let row = Row::start(2, patient).await;
         let body = chat_of(100_000);
         let request = Request::post(CHAT_PATH, &body).bytes();
-        let clients = clients(&row, &request[..50_000]).await;
-        // A reset takes unread bytes with it: only who has been heard is an exchange.
-        let held = (CLIENTS * body.len()) as f64;
+        let clients = clients(&row, &request[..request.len() - body.len() + 10]).await;
+        // A reset takes unread bytes with it: only who has been heard is an exchange. 16 KiB are held for each.
+        let held = (CLIENTS * 16 * 1024) as f64;
         row.gateway.wait_metric("held_bytes", &[("kind", "body")], held).await;
         leave(clients, how);
         let fields = json!({ "phase": "upload", "status": 0, "attempts": 0, "error": null });
