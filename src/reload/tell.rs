@@ -42,9 +42,18 @@ pub(super) fn status(outcome: &Outcome) -> String {
     }
 }
 
+/// Bytes of both texts together above which they are not compared: that reads both once more, beside the streams and
+/// the next reload.
+const COMPARED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Says what is not as it was, as `streamgate diff` does. Where no setting differs, a name has other addresses.
 pub(super) fn changes(generation: u64, before: &InForce, after: &InForce) {
-    let changes = config::changes(before.version(), after.version());
+    let (before, after) = (before.version(), after.version());
+    if before.text.len() + after.text.len() > COMPARED_BYTES_MAX {
+        log::info!("generation {generation}: too large to tell what differs; `streamgate diff` does");
+        return;
+    }
+    let changes = config::changes(before, after);
     let named: Vec<String> = changes.iter().take(CHANGES_MAX).map(ToString::to_string).collect();
     if named.is_empty() {
         log::info!("generation {generation}: no setting differs, only addresses behind names");

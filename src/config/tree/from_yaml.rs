@@ -1,12 +1,11 @@
-//! How the tree grows out of the parser's stream.
+//! How the tree grows out of any text, by serde's way: slower than `straight`, and it knows every error.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::{Entry, Map, Node, Scalar, Value};
+use super::{Entries, Entry, Node, Scalar, Value};
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -20,20 +19,6 @@ impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnyValue)
     }
-}
-
-/// Entries of a map up to which its keys are looked through one by one: a file may have 100,000 small maps.
-const FEW: usize = 16;
-
-/// Whether a key stands among these. `seen` knows the keys of a map that is not small.
-fn is_known(entries: &[Entry], seen: &mut HashSet<String>, key: &str) -> bool {
-    if entries.len() < FEW {
-        return entries.iter().any(|entry| entry.key == key);
-    }
-    if seen.is_empty() {
-        seen.extend(entries.iter().map(|entry| entry.key.clone()));
-    }
-    !seen.insert(key.to_owned())
 }
 
 struct AnyValue;
@@ -95,8 +80,7 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut read = Map::default();
-        let mut seen = HashSet::new();
+        let mut entries = Entries::default();
         while let Some(key) = map.next_key::<Spanned<Value>>()? {
             let place = key.referenced;
             let key = match key.value {
@@ -111,34 +95,8 @@ impl<'de> Visitor<'de> for AnyValue {
                     )));
                 }
             };
-            let target = if is_known(&read.entries, &mut seen, &key) {
-                &mut read.duplicates
-            } else {
-                &mut read.entries
-            };
-            target.push(Entry { key, line: place.line(), column: place.column(), value: map.next_value()? });
+            entries.push(Entry { key, line: place.line(), column: place.column(), value: map.next_value()? });
         }
-        Ok(Value::Map(read))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::parse;
-    use super::*;
-
-    #[test]
-    fn a_key_that_stands_twice_is_found_in_small_maps_and_in_large_ones() {
-        for size in [2, FEW - 1, FEW, FEW + 1, 5 * FEW] {
-            for first in [0, 1, size - 1] {
-                let keys = (0..size).chain([first, first]);
-                let text: String = keys.map(|key| format!("k{key}: {key}\n")).collect();
-                let Value::Map(map) = parse(&text).unwrap().value else { panic!("a map") };
-                assert_eq!(map.entries.len(), size, "{text}");
-                let again: Vec<_> = map.duplicates.iter().map(|entry| (&*entry.key, entry.line)).collect();
-                let (key, lines) = (format!("k{first}"), [size as u64 + 1, size as u64 + 2]);
-                assert_eq!(again, lines.map(|line| (&*key, line)), "{text}");
-            }
-        }
+        Ok(Value::Map(entries.map))
     }
 }

@@ -4,12 +4,15 @@
 //! input: depth, nodes, and what aliases may multiply. Duplicate keys are kept apart in the tree, so that
 //! all of them can be reported together with everything else.
 
+mod entries;
 mod from_yaml;
+mod straight;
 mod told;
 
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 
 use super::error::Problem;
+use entries::Entries;
 use told::told;
 
 /// Largest configuration file in bytes: twice 100,000 keys, each with models of its own.
@@ -134,8 +137,10 @@ fn too_large() -> Problem {
 /// Reads `text`; a syntax error is a problem of its own, and the only one told.
 pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     reject_bytes(text)?;
-    let node: Node =
-        serde_saphyr::from_str_with_options(text, options()).map_err(|error| told(&error, text))?;
+    let node = match straight::parse(text) {
+        Some(node) => node,
+        None => parse_fragment(text)?,
+    };
     if node.is_null() {
         return Err(Problem::of_file(
             None,
