@@ -83,7 +83,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/redact.rs` is a whole program: it redacts a pattern, also where that is split over events. What hooks see and do
+//! `examples/redact` is a whole program: it redacts a pattern, also where that is split over events. What hooks see and do
 //! not see, and what they cost, is in docs/embedding.md.
 
 pub use embed::Gateway;

@@ -9,6 +9,7 @@ mod field;
 mod rest;
 mod route;
 mod server;
+mod toward;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,6 +20,7 @@ pub use field::{Entries, Field, List, OneOrMany};
 pub use rest::*;
 pub use route::*;
 pub use server::*;
+pub use toward::*;
 
 /// The configuration of a streamgate gateway.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -17,13 +17,14 @@
 
 #![allow(clippy::print_stdout, reason = "it says where it listens, as the command does")]
 
+mod chunk;
+mod text;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
+use chunk::{Chunk, Field};
 use serde_json::{Value, json};
 use streamgate::Gateway;
 use streamgate::config::{self, Environment};
@@ -31,10 +32,7 @@ use streamgate::hooks::{Admit, Change, Facts, Observe, Unseen};
 use streamgate::rejection::{Class, Refusal};
 use streamgate::server::Listening;
 use streamgate::sse::{Event, EventKind};
-
-const MARK: &str = "sk-";
-const KEY_MIN: usize = 16;
-const REDACTED: &str = "[redacted]";
+use text::{Text, hides_letters, plain, redact};
 
 fn main() -> Result<(), Box<dyn Error>> {
     env_logger::init();
@@ -178,158 +176,4 @@ fn place(whole: &str, part: &str) -> usize {
 
 fn changed(before: &str, after: String) -> Change {
     if before == after { Change::Pass } else { Change::Replace(after.into()) }
-}
-
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow)]
-    choices: Option<Vec<Choice<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(default)]
-    index: u64,
-    #[serde(borrow)]
-    delta: Option<BTreeMap<String, &'a RawValue>>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    finish_reason: Option<IgnoredAny>,
-    /// Texts once more, letter by letter or as a whole: not read here.
-    logprobs: Option<IgnoredAny>,
-    message: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct ToolCall<'a> {
-    #[serde(default)]
-    index: u64,
-    #[serde(borrow)]
-    function: Option<BTreeMap<String, &'a RawValue>>,
-}
-
-/// A text of a choice.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Field {
-    Text,
-    Delta(String),
-    Arguments(u64),
-}
-
-impl<'a> Choice<'a> {
-    /// The pieces of texts that it brings; `None` where its form is not known.
-    fn texts(&self) -> Option<BTreeMap<Field, &'a RawValue>> {
-        if self.logprobs.is_some() || self.message.is_some() {
-            return None;
-        }
-        let mut texts: BTreeMap<Field, &RawValue> =
-            self.text.iter().map(|text| (Field::Text, *text)).collect();
-        for (name, value) in self.delta.iter().flatten() {
-            if name == "tool_calls" {
-                let calls: Option<Vec<ToolCall<'a>>> = serde_json::from_str(value.get()).ok()?;
-                for call in calls.unwrap_or_default() {
-                    let arguments = call.function.and_then(|mut function| function.remove("arguments"));
-                    if let Some(arguments) = arguments
-                        && texts.insert(Field::Arguments(call.index), arguments).is_some()
-                    {
-                        return None;
-                    }
-                }
-            } else if name != "role" {
-                texts.insert(Field::Delta(name.clone()), value);
-            }
-        }
-        let is_empty = |value: &RawValue| matches!(value.get(), "[]" | "{}");
-        if texts.values().any(|value| value.get().starts_with(['[', '{']) && !is_empty(value)) {
-            return None;
-        }
-        texts.retain(|_, value| value.get().starts_with('"'));
-        Some(texts)
-    }
-}
-
-impl Field {
-    /// A choice that brings this piece of the text.
-    fn choice(&self, index: u64, piece: &str) -> Value {
-        match self {
-            Self::Text => json!({ "index": index, "text": piece, "finish_reason": null }),
-            Self::Delta(name) => json!({ "index": index, "delta": { name: piece }, "finish_reason": null }),
-            Self::Arguments(call) => {
-                let call = json!({ "index": call, "function": { "arguments": piece } });
-                json!({ "index": index, "delta": { "tool_calls": [call] }, "finish_reason": null })
-            }
-        }
-    }
-}
-
-/// A text that comes in pieces.
-#[derive(Default)]
-struct Text {
-    /// What may be the beginning of a key.
-    held: String,
-    /// A key has been found, and its end has not.
-    is_inside: bool,
-}
-
-impl Text {
-    /// Takes the next piece, and gives what can be shown by now.
-    fn push(&mut self, piece: &str) -> String {
-        let text = std::mem::take(&mut self.held) + piece;
-        let (mut rest, mut shown) = (&text[..], String::new());
-        loop {
-            if self.is_inside {
-                rest = rest.trim_start_matches(is_of_key);
-                self.is_inside = rest.is_empty();
-            }
-            let Some(at) = rest.find(MARK) else { break };
-            shown += &rest[..at];
-            rest = &rest[at..];
-            let behind = &rest[MARK.len()..];
-            let end = behind.find(|letter| !is_of_key(letter));
-            if end.unwrap_or(behind.len()) >= KEY_MIN {
-                shown += REDACTED;
-                self.is_inside = true;
-            } else if end.is_none() {
-                rest.clone_into(&mut self.held);
-                return shown;
-            } else {
-                shown += MARK;
-            }
-            rest = behind;
-        }
-        let begun = (1..MARK.len()).rev().find(|length| rest.ends_with(&MARK[..*length])).unwrap_or(0);
-        let (now, later) = rest.split_at(rest.len() - begun);
-        later.clone_into(&mut self.held);
-        shown + now
-    }
-
-    /// The text has ended: what was held back was no key.
-    fn finish(&mut self) -> String {
-        self.is_inside = false;
-        std::mem::take(&mut self.held)
-    }
-}
-
-fn is_of_key(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || "-_".contains(letter)
-}
-
-/// What stands around the texts of an event, which is read by nobody but looked at as it is.
-fn plain(text: &str) -> Option<String> {
-    (!hides_letters(text)).then(|| redact(text))
-}
-
-/// Whether a letter of a key is written as an escape (`\u0073`), which engines do with other letters only.
-fn hides_letters(json: &str) -> bool {
-    json.match_indices("\\u").any(|(at, _)| {
-        let slashes = json[..at].bytes().rev().take_while(|&byte| byte == b'\\').count();
-        let code = json.get(at + 2..at + 6).and_then(|code| u32::from_str_radix(code, 16).ok());
-        slashes % 2 == 0 && code.and_then(char::from_u32).is_some_and(is_of_key)
-    })
-}
-
-/// The same for a text that is there as a whole.
-fn redact(text: &str) -> String {
-    let mut whole = Text::default();
-    whole.push(text) + &whole.finish()
 }
