@@ -10,9 +10,7 @@
 use http::StatusCode;
 use pingora_http::ResponseHeader;
 
-use super::{is_event_stream, is_plain};
-
-const JSON: &[u8] = b"application/json";
+use super::{is_event_stream, is_json, is_plain};
 
 /// What a body is, by its head.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,14 +35,9 @@ pub(super) struct Whole {
 impl Whole {
     /// Of a body with this head.
     pub(super) fn of(head: &ResponseHeader) -> Self {
-        let content = head.headers.get(http::header::CONTENT_TYPE);
-        let begins = |word: &[u8]| {
-            let start = content.and_then(|value| value.as_bytes().get(..word.len()));
-            start.is_some_and(|start| start.eq_ignore_ascii_case(word))
-        };
         let kind = if is_event_stream(head) {
             Kind::Events
-        } else if has_content(head.status) && is_plain(head) && is_endless(head) && begins(JSON) {
+        } else if has_content(head.status) && is_plain(head) && is_endless(head) && is_json(head) {
             Kind::Json
         } else {
             Kind::Other
@@ -126,7 +119,9 @@ mod tests {
 
     #[test]
     fn other_bodies_end_as_they_like() {
-        assert!(ends_well("audio/mpeg", &["{"]));
+        for kind in ["audio/mpeg", "application/json-seq", "text/event-streams"] {
+            assert!(ends_well(kind, &["{"]), "{kind}");
+        }
         for (status, header) in [
             (500, ("via", "no success")),
             (204, ("via", "no content")),
