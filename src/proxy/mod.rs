@@ -183,7 +183,7 @@ impl ProxyHttp for Phases {
                 let dialect = Dialect::of(&exchange.request.path);
                 Mode::Reframe(Box::new(Stream::new(
                     route.stream.event_hold,
-                    dialect,
+                    (dialect, exchange.request.streaming),
                     Arc::clone(&attempt.link),
                     exchange.request.unasked,
                     active,

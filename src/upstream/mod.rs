@@ -13,6 +13,7 @@ mod below;
 mod commit;
 mod connector;
 mod dial;
+mod doubt;
 mod drive;
 mod duplex;
 mod head;
@@ -43,6 +44,10 @@ pub use crate::sse::encode::HEARTBEAT;
 
 /// A chunk that is no upstream byte: the attempt failed here, [`Link::failure`] says how.
 pub static FAILURE: &[u8] = b": failure\n\n";
+
+/// A chunk that is no upstream byte: the body is at an end that is in doubt. Whether it may be one is answered with
+/// [`Link::give_word`].
+pub static ENDED: &[u8] = b": ended\n\n";
 
 /// Whether `chunk` is the very constant `mark`, and not bytes that happen to be equal.
 pub fn is_mark(chunk: &[u8], mark: &'static [u8]) -> bool {
