@@ -167,6 +167,28 @@ fn bad_arguments_are_64_and_say_which() {
     assert!(said.contains("--json /nowhere/run.json"), "{said}");
 }
 
+/// A full disk takes the figures' file, and neither the table nor the verdict; a run that comes to nothing takes nothing.
+#[tokio::test]
+async fn a_file_that_cannot_be_written_costs_no_table() {
+    let engine = Engine::start().await;
+    let url = format!("http://{}/v1", engine.addr);
+    let run =
+        |more: &[&str]| output(&[&["bench", &url, "-n", "2", "--model", "m", "--json"], more].concat(), &[]);
+    let (code, said) = run(&["/dev/full"]);
+    assert_eq!(code, Some(75), "{said}");
+    assert!(said.contains("0 wrong") && said.contains("--json /dev/full: No space left"), "{said}");
+    let (code, said) = run(&["/dev/full", "--header", "x-sim-fault: fin_at=5"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("2 wrong") && said.contains("--json /dev/full: No space left"), "{said}");
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let file = folder.path().join("run.json");
+    std::fs::write(&file, "the run before").expect("writable");
+    let (code, said) =
+        output(&["bench", "http://127.0.0.1:1/v1", "--json", file.to_str().expect("UTF-8")], &[]);
+    assert_eq!(code, Some(75), "{said}");
+    assert_eq!(std::fs::read_to_string(&file).expect("still there"), "the run before");
+}
+
 #[test]
 fn the_help_has_examples_and_the_exit_codes() {
     let (code, said) = output(&["bench", "--help"], &[]);
