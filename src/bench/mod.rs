@@ -34,6 +34,7 @@ mod saved;
 mod stamps;
 mod tally;
 mod target;
+mod wait;
 mod wrong;
 
 use std::sync::Arc;

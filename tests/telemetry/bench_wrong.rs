@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::bench::{bench, listed};
 use crate::support::gateway::output;
-use crate::support::wire::{DONE, LAST_CHUNK, SSE_HEAD, chunk, json_answer};
+use crate::support::wait::{ms, silence};
+use crate::support::wire::{DONE, LAST_CHUNK, SSE_HEAD, chunk, event, json_answer};
 use crate::support::{Engine, Gateway, Settings, Upstream, as_is};
 
 /// Each fault by itself, asked for by the requests: how it is counted, and what is said of it.
@@ -187,6 +188,32 @@ async fn a_file_that_cannot_be_written_costs_no_table() {
         output(&["bench", "http://127.0.0.1:1/v1", "--json", file.to_str().expect("UTF-8")], &[]);
     assert_eq!(code, Some(75), "{said}");
     assert_eq!(std::fs::read_to_string(&file).expect("still there"), "the run before");
+}
+
+/// Heartbeats show that a connection lives, not that an answer comes: in front of it, and behind a token.
+#[tokio::test]
+async fn an_engine_that_sends_only_heartbeats_is_given_up() {
+    for (head, begin, beat) in [
+        (SSE_HEAD, String::new(), ": alive\n\n"),
+        (SSE_HEAD, event("x"), ": alive\n\n"),
+        (&SSE_HEAD.replace("text/event-stream", "application/json"), String::new(), "\n"),
+    ] {
+        let mut upstream = Upstream::start().await;
+        let url = format!("http://{}/v1", upstream.addr);
+        let share = if beat == "\n" { "100" } else { "0" };
+        let args = ["-n", "1", "--model", "m", "--timeout", "1s", "--unary", share];
+        let beating = async {
+            let mut call = upstream.call().await;
+            call.send([head.as_bytes(), &if begin.is_empty() { Vec::new() } else { chunk(&begin) }].concat())
+                .await;
+            while call.try_send(chunk(beat)).await.is_ok() {
+                silence(ms(50)).await;
+            }
+        };
+        let (ran, ()) = tokio::join!(bench(&url, &args), beating);
+        assert_eq!((ran.code, &ran.json["errors"]), (Some(1), &json!({ "silence": 1 })), "{}", ran.said);
+        assert!(ran.said.contains("nothing but heartbeats came for 1s"), "{}", ran.said);
+    }
 }
 
 #[test]
