@@ -158,6 +158,12 @@ fn bad_arguments_are_64_and_say_which() {
         (&[url, "--header", "authorization: Bearer canary"], "--key-env"),
         (&[url, "--reload-every", "5s"], "--reload-url"),
         (&[url, "--nonsense"], "--nonsense"),
+        (&["http://127.0.0.1:99999/v1"], "has a port that is none"),
+        (&[url, "--engine", "http://127.0.0.1:"], "has a port that is none"),
+        (&[url, "-d", "0s"], "no time at all"),
+        (&[url, "--timeout", "0s"], "no time at all"),
+        (&[url, "--header", "content-length: x"], "set by this client itself"),
+        (&[url, "--cancel", "20@65"], "--max-tokens"),
     ] {
         let (code, said) = output(&[&["bench"], args].concat(), &[]);
         assert_eq!(code, Some(64), "{args:?}: {said}");
