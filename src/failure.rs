@@ -34,9 +34,13 @@ pub enum Failure {
     /// Reset, or closed before the answer was complete.
     #[error("the backend closed the connection before its answer was complete")]
     Disconnected,
-    /// Ended in its framing, but in the middle of an event or of a JSON text.
+    /// Ended in its framing, but in the middle of an event or of a JSON text; or with its connection alone, before it
+    /// had said that it was over.
     #[error("the backend ended its answer in the middle")]
     Unfinished,
+    /// An event stream that ended without an event.
+    #[error("the backend ended its answer without an event")]
+    Empty,
     /// What came was not HTTP, or HTTP we refuse (an unasked 101, endless interim answers).
     #[error("the backend answered with something that is not HTTP")]
     NotHttp,
@@ -63,6 +67,7 @@ impl Failure {
             Self::TotalTimeout => Rejection::TotalTimeout,
             Self::Unanswered => Rejection::UpstreamUnanswered,
             Self::Disconnected | Self::Unfinished => Rejection::UpstreamDisconnected,
+            Self::Empty => Rejection::UpstreamEmpty,
             Self::NotHttp => Rejection::UpstreamNotHttp,
             Self::Status(status) => Rejection::UpstreamStatus(status),
             Self::ShuttingDown => Rejection::ShuttingDown,
@@ -82,6 +87,7 @@ impl Failure {
             | Self::Unanswered
             | Self::Disconnected
             | Self::Unfinished
+            | Self::Empty
             | Self::NotHttp
             | Self::Status(_) => Outcome::UpstreamError,
             Self::ShuttingDown | Self::BackendRemoved => Outcome::Shutdown,
@@ -99,6 +105,7 @@ impl Failure {
             Self::TotalTimeout => "total_timeout",
             Self::Unanswered | Self::Disconnected => "disconnected",
             Self::Unfinished => "unfinished",
+            Self::Empty => "empty",
             Self::NotHttp => "not_http",
             Self::Status(429) => "status_429",
             Self::Status(502) => "status_502",

@@ -52,7 +52,8 @@ pub fn surely_over(failure: Failure) -> bool {
         | Failure::ConnectTimeout
         | Failure::Unanswered
         | Failure::Disconnected
-        | Failure::Unfinished => true,
+        | Failure::Unfinished
+        | Failure::Empty => true,
         Failure::Status(status) => matches!(status, 429 | 502 | 503 | 504),
         Failure::FirstEventTimeout
         | Failure::UnaryTimeout
@@ -113,6 +114,7 @@ mod tests {
             Unanswered,
             Disconnected,
             Unfinished,
+            Empty,
             Status(429),
             Status(502),
             Status(503),

@@ -79,7 +79,7 @@ pub(crate) fn take_others(shared: &Arc<Shared>, reloader: Reloader) -> io::Resul
                 _ = user.recv() => {
                     shared.access.reopen();
                     shared.usage.reopen();
-                    log::info!("SIGUSR1: the access log and the usage log are opened anew");
+                    log::info!("SIGUSR1: the access log and the usage log are opened anew, each before its next line");
                 }
             }
         }

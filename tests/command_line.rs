@@ -36,6 +36,52 @@ fn an_access_log_that_cannot_be_opened_is_told_as_it_is_written() {
     assert!(said.contains("the access log /nowhere/access.log cannot be opened: No such file"), "{said}");
 }
 
+/// Two kinds of lines in one file are of use to nobody: links are seen through before the start, and by it.
+#[test]
+fn one_file_for_two_logs_is_refused_under_any_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (access, usage) = (dir.path().join("access.log"), dir.path().join("usage.log"));
+    let (_dir, file) = config_file(&settings().set("log.usage", usage.to_str().unwrap()).text(&access));
+    let refused = |command: &str| {
+        let (code, said) = output(&[command, "-c", file.to_str().unwrap()], &[]);
+        assert_eq!(code, Some(64), "{command}: {said}");
+        let words = "usage.log is the file that log.access writes into, by another name";
+        assert!(said.contains(":1: log.usage: ") && said.contains(words), "{command}: {said}");
+    };
+    std::os::unix::fs::symlink("access.log", &usage).unwrap();
+    refused("check");
+    assert!(!access.exists(), "nothing is made");
+    refused("run");
+    refused("check");
+    std::fs::remove_file(&usage).unwrap();
+    std::fs::hard_link(&access, &usage).unwrap();
+    refused("check");
+    refused("run");
+    std::fs::remove_file(&usage).unwrap();
+    assert_eq!(output(&["check", "-c", file.to_str().unwrap()], &[]).0, Some(0));
+}
+
+/// Where lines would go in the end is what counts: a link is worth what it leads to, a pipe as much as its reader, who is
+/// not disturbed.
+#[test]
+fn check_looks_where_links_and_pipes_lead() {
+    let dir = tempfile::tempdir().unwrap();
+    let (link, pipe) = (dir.path().join("link.log"), dir.path().join("pipe"));
+    let check = |log: &std::path::Path| {
+        let (_dir, file) = config_file(&settings().text(log));
+        output(&["check", "-c", file.to_str().unwrap()], &[])
+    };
+    std::os::unix::fs::symlink("/nowhere/access.log", &link).unwrap();
+    let (code, said) = check(&link);
+    assert_eq!(code, Some(75), "{said}");
+    assert!(said.contains("link.log cannot be opened: No such file"), "{said}");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (code, said) = check(&pipe);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("warning: ") && said.contains("log.access: "), "{said}");
+    assert!(said.contains("pipe is a pipe (the start fails unless somebody reads it by then)"), "{said}");
+}
+
 /// As diff(1): 0 for the same, 1 and what differs, 2 for a file that cannot be used.
 #[test]
 fn diff_tells_what_a_reload_would_change() {

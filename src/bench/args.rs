@@ -1,9 +1,12 @@
 //! `streamgate bench`: its arguments, and the plan that they make.
 
+mod read;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use read::{header, positive, rate, some_time};
 
 use super::Error;
 use super::lot::{Of, Percent, Shares};
@@ -52,7 +55,7 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "N", value_parser = positive, conflicts_with = "duration", help_heading = "Load")]
     requests: Option<u64>,
     /// Begin requests for this long, as 30s or 5m.
-    #[arg(short, long, value_parser = units::duration, help_heading = "Load")]
+    #[arg(short, long, value_parser = some_time, help_heading = "Load")]
     duration: Option<Duration>,
     /// Requests that arrive each second, whether or not earlier ones have ended, so that a slow target does not slow
     /// the load. Default: the next one begins when one has ended.
@@ -89,15 +92,15 @@ pub(crate) struct Args {
     /// Trust any certificate.
     #[arg(long, help_heading = "Connections")]
     insecure: bool,
-    /// Longest silence that is waited through, before an answer and within it.
-    #[arg(long, default_value = "60s", value_parser = units::duration, help_heading = "Connections")]
+    /// Longest time without data that is waited through, before an answer and within it; heartbeats are none.
+    #[arg(long, default_value = "60s", value_parser = some_time, help_heading = "Connections")]
     timeout: Duration,
 
     /// POST there during the load, as http://127.0.0.1:9090/reload, and check that it is done.
     #[arg(long, value_name = "URL", requires = "reload_every", help_heading = "Reloads")]
     reload_url: Option<Place>,
     /// How often.
-    #[arg(long, value_name = "DURATION", value_parser = interval, requires = "reload_url", help_heading = "Reloads")]
+    #[arg(long, value_name = "DURATION", value_parser = some_time, requires = "reload_url", help_heading = "Reloads")]
     reload_every: Option<Duration>,
     /// The environment variable that holds the token of the admin listener.
     #[arg(long, value_name = "NAME", requires = "reload_url", help_heading = "Reloads")]
@@ -146,7 +149,7 @@ pub(super) struct Way {
     pub(super) http2: bool,
     pub(super) keepalive: bool,
     pub(super) trust: Trust,
-    /// Longest silence.
+    /// Longest time without data.
     pub(super) patience: Duration,
 }
 
@@ -167,6 +170,12 @@ impl TryFrom<Args> for Plan {
             return Err(Error::Argument(
                 "--unary, --cancel and --slow are more than 100 percent together".into(),
             ));
+        }
+        if let Some(of) = args.cancel.filter(|of| of.number > args.max_tokens) {
+            return Err(Error::Argument(format!(
+                "--cancel leaves at token {}, but an answer has no more than {}: name an earlier one, or a larger --max-tokens",
+                of.number, args.max_tokens
+            )));
         }
         let mut headers = HeaderMap::new();
         for (name, value) in args.headers {
@@ -214,35 +223,6 @@ fn secret(option: &str, name: &str) -> Result<Secret, Error> {
     let wrong = |why: String| Error::Argument(format!("{option} {name}: {why}"));
     let value = std::env::var(name).map_err(|_| wrong("there is no such environment variable".into()))?;
     Secret::bearer(value.trim()).map_err(|error| wrong(error.to_string()))
-}
-
-/// A key on the command line could be read by everybody on this machine.
-fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let (name, value) = text.split_once(':').ok_or("a header has the form 'name: value'")?;
-    let name: HeaderName = name.trim().parse().map_err(|_| format!("`{name}` is no name of a header"))?;
-    if name == AUTHORIZATION {
-        return Err("keys do not belong on a command line; see --key-env".into());
-    }
-    let value =
-        HeaderValue::from_str(value.trim()).map_err(|_| format!("the value of `{name}` cannot be sent"))?;
-    Ok((name, value))
-}
-
-fn positive(text: &str) -> Result<u64, String> {
-    text.parse()
-        .ok()
-        .filter(|number| *number > 0)
-        .ok_or_else(|| format!("`{text}` is no whole number above 0"))
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let wrong = || format!("`{text}` is no number from 0.001 to 100000");
-    text.parse().ok().filter(|rate| (0.001..=100_000.0).contains(rate)).ok_or_else(wrong)
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let every = units::duration(text).map_err(|error| error.to_string())?;
-    if every.is_zero() { Err("there is a time between two reloads".into()) } else { Ok(every) }
 }
 
 #[cfg(test)]

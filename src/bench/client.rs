@@ -21,6 +21,7 @@ use super::road::{Body, Road};
 use super::roads::Roads;
 use super::tally::{End, Notes, Tally};
 use super::target::Place;
+use super::wait::Wait;
 use super::wrong::{Wrong, quote, said};
 use crate::sim::unix_us;
 
@@ -79,10 +80,11 @@ impl Client {
         let leave_at = if let Manner::Cancel { at } = manner { at } else { u64::MAX };
         let (mut body, road) = self.ask(id, manner, rate, EVENT_STREAM).await?;
         let mut judge = Judge::new(id, self.ask.max_tokens);
-        let patience = self.patience(rate);
-        while let Some(chunk) = next(&mut body, judge.tokens(), patience).await? {
+        let mut wait = Wait::new(self.patience(rate));
+        while let Some(chunk) = next(&mut body, judge.tokens(), &wait).await? {
             let (now, now_us) = (Instant::now(), unix_us());
             let brought = judge.take(chunk)?;
+            wait.heard(brought.events > 0 || judge.is_within_data());
             self.tally.tokens.fetch_add(brought.texts.into(), Relaxed);
             if notes.note(&brought, now, now_us) {
                 self.tally.add(notes);
@@ -103,7 +105,10 @@ impl Client {
     async fn unary(&self, id: &str) -> Result<(), Wrong> {
         let (mut body, road) = self.ask(id, Manner::Unary, None, JSON).await?;
         let mut whole = BytesMut::new();
-        while let Some(chunk) = next(&mut body, 0, self.patience).await? {
+        let mut wait = Wait::new(self.patience);
+        while let Some(chunk) = next(&mut body, 0, &wait).await? {
+            // Blank lines in front of an answer are some vendors' heartbeats.
+            wait.heard(!chunk.trim_ascii().is_empty());
             whole.extend_from_slice(&chunk);
             if whole.len() > WHOLE_MAX {
                 return Err(Wrong::TooLarge("an answer", WHOLE_MAX));
@@ -164,10 +169,9 @@ impl Drop for Noting<'_> {
 }
 
 /// The next bytes of a body that has brought so many tokens; `None` at its clean end.
-async fn next(body: &mut Incoming, tokens: u64, patience: Duration) -> Result<Option<Bytes>, Wrong> {
+async fn next(body: &mut Incoming, tokens: u64, wait: &Wait) -> Result<Option<Bytes>, Wrong> {
     loop {
-        let frame = timeout(patience, body.frame()).await.map_err(|_| Wrong::Silence(patience))?;
-        match frame {
+        match wait.on(body.frame()).await? {
             None => return Ok(None),
             Some(Err(error)) => return Err(Wrong::failed(tokens, &error)),
             // Trailers say nothing of an answer.
@@ -182,9 +186,9 @@ async fn next(body: &mut Incoming, tokens: u64, patience: Duration) -> Result<Op
 
 /// What a refusal says, as far as it comes.
 async fn refusal(mut body: Incoming, patience: Duration) -> String {
-    let mut begin = BytesMut::new();
+    let (mut begin, wait) = (BytesMut::new(), Wait::new(patience));
     while begin.len() < REFUSAL_MAX {
-        let Ok(Some(chunk)) = next(&mut body, 0, patience).await else { break };
+        let Ok(Some(chunk)) = next(&mut body, 0, &wait).await else { break };
         begin.extend_from_slice(&chunk);
     }
     said(&begin)

@@ -94,6 +94,11 @@ impl Judge {
         verdict.map(|()| brought)
     }
 
+    /// Whether data has come of an event that is not whole yet.
+    pub(super) fn is_within_data(&self) -> bool {
+        self.reframer.tail().is_some_and(|event| event.kind == EventKind::Data)
+    }
+
     /// Tokens so far: those of the usage where it has come, else events with text.
     pub(super) fn tokens(&self) -> u64 {
         self.said.usage.unwrap_or(self.said.texts)

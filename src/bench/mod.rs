@@ -30,13 +30,13 @@ mod report;
 mod road;
 mod roads;
 mod sample;
+mod saved;
 mod stamps;
 mod tally;
 mod target;
+mod wait;
 mod wrong;
 
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -54,6 +54,7 @@ use progress::Progress;
 use reloads::Reloads;
 use report::{Report, Requests, Times};
 use roads::Roads;
+use saved::Saved;
 use tally::Tally;
 use wrong::{Wrong, said};
 
@@ -77,6 +78,18 @@ pub(crate) struct Outcome {
     pub(crate) text: String,
     /// An answer was wrong.
     pub(crate) is_wrong: bool,
+    /// The figures, and the file that they are for.
+    json: Option<(Saved, Vec<u8>)>,
+}
+
+impl Outcome {
+    /// Writes the figures into their file, where one is asked for.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub(crate) fn save(self) -> Result<(), Error> {
+        self.json.map_or(Ok(()), |(file, figures)| file.write(&figures))
+    }
 }
 
 /// Runs the load until it is done, or until `stop`: what was done until then is reported all the same.
@@ -86,7 +99,7 @@ pub(crate) struct Outcome {
 pub(crate) async fn run(args: Args, stop: impl Future<Output = ()>) -> Result<Outcome, Error> {
     let plan = Plan::try_from(args)?;
     // A file that cannot be written is told before the load, not behind it.
-    let file = plan.json.as_deref().map(|path| Ok((path, create(path)?))).transpose()?;
+    let file = plan.json.as_deref().map(Saved::prepare).transpose()?;
     // Where it cannot be raised, connections will say so.
     drop(rlimit::increase_nofile_limit(u64::MAX));
     let mut stop = std::pin::pin!(stop);
@@ -105,11 +118,8 @@ pub(crate) async fn run(args: Args, stop: impl Future<Output = ()>) -> Result<Ou
     };
     let mut report = report(&client, took, interrupted, cancel);
     report.reloads = plan.reload.is_some().then(|| reloads.counts().clone());
-    if let Some((path, file)) = file {
-        let written = serde_json::to_writer_pretty(file, &report);
-        written.map_err(|error| Error::File(format!("{}: {error}", path.display())))?;
-    }
-    Ok(Outcome { text: report.text() + &remark, is_wrong: report.is_wrong() })
+    let json = file.map(|file| (file, report.json()));
+    Ok(Outcome { text: report.text() + &remark, is_wrong: report.is_wrong(), json })
 }
 
 /// True where it was ended early.
@@ -202,10 +212,6 @@ async fn first_model(dialer: &Dialer, plan: &Plan) -> Result<String, Error> {
     first
         .map(|model| model.id)
         .ok_or_else(|| Error::Argument(format!("GET {place} says {status}: {} ({hint})", said(&body))))
-}
-
-fn create(path: &Path) -> Result<File, Error> {
-    File::create(path).map_err(|error| Error::File(format!("{}: {error}", path.display())))
 }
 
 fn report(client: &Client, took: Duration, interrupted: bool, cancel: Option<sample::Spread>) -> Report {

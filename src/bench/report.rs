@@ -81,6 +81,11 @@ impl Report {
         self.requests.ended.wrong > 0 || self.reloads.as_ref().is_some_and(|reloads| reloads.failed > 0)
     }
 
+    /// The figures for programs.
+    pub(super) fn json(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).expect("figures and texts always serialise")
+    }
+
     /// The table, and what is to be said beside it.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{} on {}\n\n{}", self.model, self.target, self.table());

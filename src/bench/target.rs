@@ -78,6 +78,10 @@ impl FromStr for Place {
         if authority.as_str().contains('@') {
             return Err("a URL holds no user and no password here; see --key-env".into());
         }
+        // What is no port would be taken for none, and nobody can be at port 0.
+        if authority.as_str() != authority.host() && authority.port_u16().is_none_or(|port| port == 0) {
+            return Err(odd("has a port that is none"));
+        }
         let path = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
         Ok(Self { tls, authority, path })
     }
@@ -159,6 +163,10 @@ mod tests {
         assert!(told("ftp://h").contains("http://"));
         assert!(told("").contains("is no URL"));
         assert!(told("http://u:p@h/v1").contains("--key-env"));
+        for port in ["99999", "0", "", "x"] {
+            assert!(told(&format!("http://h:{port}/v1")).contains("http://"), "{port}");
+        }
+        assert!(told("http://h:65536").contains("has a port that is none"));
         assert!(told("http://h/v1/responses").contains("/chat/completions"));
     }
 }

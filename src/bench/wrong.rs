@@ -29,6 +29,9 @@ pub(super) enum Wrong {
     /// Nothing came for too long.
     #[error("nothing came for {0:?}")]
     Silence(Duration),
+    /// For so long only what says that the connection lives.
+    #[error("nothing but heartbeats came for {0:?}")]
+    Heartbeats(Duration),
     /// A status other than 200.
     #[error("status {status}: {said}")]
     Status {
@@ -102,7 +105,7 @@ impl Wrong {
             Self::Connect(_) => "no connection".into(),
             Self::Cut { .. } => "cut".into(),
             Self::Http(_) => "no HTTP".into(),
-            Self::Silence(_) => "silence".into(),
+            Self::Silence(_) | Self::Heartbeats(_) => "silence".into(),
             Self::Status { status, .. } => format!("status {status}"),
             Self::ContentType { .. } => "content type".into(),
             Self::Json(_) => "no JSON".into(),

@@ -21,6 +21,7 @@ pub(super) fn check(path: &Path) -> Result<(), Failed> {
         return Err(failed(path, &errors));
     }
     let mut warnings = loaded.warnings;
+    warnings.extend(server::pipes(&loaded.config.log));
     warnings.extend(certificates::remarks(&below, SystemTime::now()));
     let name = path.display().to_string();
     let mut lines: Vec<String> =

@@ -241,17 +241,26 @@ fn run_sim(settings: sim::Settings) -> Result<(), Failed> {
 fn measure(args: bench::Args) -> Result<(), Failed> {
     match runtime()?.block_on(bench::run(args, interrupted())) {
         Ok(outcome) => {
-            show(&outcome.text)?;
-            if outcome.is_wrong { Err(Failed(BENCH_WRONG, String::new())) } else { Ok(()) }
+            let (shown, is_wrong) = (show(&outcome.text), outcome.is_wrong);
+            // What becomes of the one does not depend on the other.
+            let saved = outcome.save().map_err(unmeasured);
+            shown?;
+            match saved {
+                Ok(()) if is_wrong => Err(Failed(BENCH_WRONG, String::new())),
+                Err(Failed(_, text)) if is_wrong => Err(Failed(BENCH_WRONG, text)),
+                saved => saved,
+            }
         }
-        Err(error) => {
-            let code = match error {
-                bench::Error::Argument(_) => EX_USAGE,
-                bench::Error::Away(_) | bench::Error::File(_) => EX_TEMPFAIL,
-            };
-            Err(Failed(code, error.to_string()))
-        }
+        Err(error) => Err(unmeasured(error)),
     }
+}
+
+fn unmeasured(error: bench::Error) -> Failed {
+    let code = match error {
+        bench::Error::Argument(_) => EX_USAGE,
+        bench::Error::Away(_) | bench::Error::File(_) => EX_TEMPFAIL,
+    };
+    Failed(code, error.to_string())
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failed> {

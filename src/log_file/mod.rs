@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,9 @@ use rustix::fs::{Access, OFlags, access, fcntl_setfl};
 use rustix::io::Errno;
 
 use crate::config::Rotate;
+
+/// Links that are followed from one to the next; the kernel goes no further either.
+const LINKS_MAX: usize = 40;
 
 /// Asks a [`LogFile`] to open its file anew before the next line, for a rotation that has moved it away.
 #[derive(Debug, Clone, Default)]
@@ -56,14 +59,20 @@ impl LogFile {
     fn open_anew(&mut self) {
         match append(&self.path) {
             Ok((file, size, torn)) => (self.file, self.size, self.torn) = (file, size, torn),
-            Err(error) => log::error!("{} cannot be opened anew: {error}", self.path.display()),
+            Err(error) => log::error!(
+                "{} cannot be opened anew: {error}; its lines go on into the file that has been open",
+                self.path.display()
+            ),
         }
     }
 
     /// Moves the file away as number 1, those before it each one further, and begins another. Where that cannot
     /// be done the file grows on: no line is lost for want of tidiness.
     fn rotate(&mut self, keep: u64) {
-        let moved = (1..keep).rev().try_for_each(|n| rename(&self.numbered(n), &self.numbered(n + 1)));
+        let moved = match self.path.is_dir() {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => (1..keep).rev().try_for_each(|n| rename(&self.numbered(n), &self.numbered(n + 1))),
+        };
         match moved.and_then(|()| rename(&self.path, &self.numbered(1))) {
             Ok(()) => self.open_anew(),
             Err(error) => {
@@ -143,17 +152,58 @@ impl Write for LogFile {
 /// # Errors
 /// Why it could not: the file, or the folder that it would be made in, is not there or not to be written to.
 pub fn could_open(path: &Path) -> io::Result<()> {
+    let path = &resolved(path);
     match path.metadata() {
         Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(_) => Ok(access(path, Access::WRITE_OK)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = match path.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() => folder,
-                _ => Path::new("."),
-            };
-            Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+            Ok(access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK)?)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Whether it is a pipe: it can be opened only while somebody reads it, and to try that would end the reader.
+pub fn is_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.file_type().is_fifo())
+}
+
+/// Where a path leads through links, those to a file that is not there yet included: opening it makes that file.
+pub fn resolved(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(to) = fs::read_link(&path) else { break };
+        path = folder_of(&path).join(to);
+    }
+    path
+}
+
+/// Whether lines for the one would go into the other, under whatever names. Devices take what comes.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => {
+            (one.dev(), one.ino()) == (other.dev(), other.ino()) && !one.file_type().is_char_device()
+        }
+        // Two names of one file that the first of them will make.
+        (Err(_), Err(_)) => match (to_be_made(one), to_be_made(other)) {
+            (Some(one), Some(other)) => one == other,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Folder and name of a file that is not there, the folder by its one true path.
+fn to_be_made(path: &Path) -> Option<PathBuf> {
+    let path = resolved(path);
+    Some(folder_of(&path).canonicalize().ok()?.join(path.file_name()?))
+}
+
+/// The folder of a file, be it the one that the process works in.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 

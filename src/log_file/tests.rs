@@ -82,3 +82,58 @@ fn half_a_line_is_ended_before_the_next() {
     file.write_all(b"more\n").unwrap();
     assert_eq!(read(&path).as_deref(), Some("hal\nwhole\nmore\n"));
 }
+
+#[test]
+fn what_cannot_be_opened_anew_stays_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, away) = (dir.path().join("usage.log"), dir.path().join("away.log"));
+    let reopen = Reopen::default();
+    let mut file = LogFile::open(&path, Some(Rotate { size: 10, keep: 1 }), reopen.clone()).unwrap();
+    file.write_all(b"one\n").unwrap();
+    fs::rename(&path, &away).unwrap();
+    fs::create_dir(&path).unwrap();
+    reopen.ask();
+    // The last of them would be too much for one file.
+    for line in ["two\n", "three\n", "four\n"] {
+        file.write_all(line.as_bytes()).unwrap();
+    }
+    assert_eq!(read(&away).as_deref(), Some("one\ntwo\nthree\nfour\n"));
+    assert!(path.is_dir() && !file.numbered(1).exists(), "the folder is nobody's log, and is not moved");
+}
+
+#[test]
+fn a_file_is_known_by_any_name() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("folder")).unwrap();
+    symlink("folder", at("same-folder")).unwrap();
+    symlink("a.log", at("link.log")).unwrap();
+    symlink("link.log", at("link-of-link.log")).unwrap();
+    symlink("same-folder/b.log", at("b.log")).unwrap();
+    symlink("loop.log", at("loop.log")).unwrap();
+    let alike = |one: &str, other: &str| (is_same(&at(one), &at(other)), is_same(&at(other), &at(one)));
+    for made in [false, true] {
+        assert_eq!(alike("a.log", "link-of-link.log"), (true, true), "made: {made}");
+        assert_eq!(alike("folder/b.log", "b.log"), (true, true), "made: {made}");
+        assert_eq!(alike("a.log", "b.log"), (false, false), "made: {made}");
+        assert_eq!(alike("a.log", "other.log"), (false, false), "made: {made}");
+        assert_eq!(alike("a.log", "loop.log"), (false, false), "made: {made}");
+        fs::write(at("a.log"), "").unwrap();
+        fs::write(at("folder/b.log"), "").unwrap();
+    }
+    fs::hard_link(at("a.log"), at("hard.log")).unwrap();
+    assert_eq!(alike("link.log", "hard.log"), (true, true));
+    assert!(!is_same(Path::new("/dev/null"), Path::new("/dev/null")));
+}
+
+#[test]
+fn a_link_is_as_good_as_the_folder_that_it_leads_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let (good, bad) = (dir.path().join("good.log"), dir.path().join("bad.log"));
+    std::os::unix::fs::symlink("there.log", &good).unwrap();
+    std::os::unix::fs::symlink("nowhere/there.log", &bad).unwrap();
+    could_open(&good).unwrap();
+    assert_eq!(could_open(&bad).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert!(!dir.path().join("there.log").exists(), "nothing is made");
+}

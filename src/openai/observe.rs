@@ -112,6 +112,17 @@ impl Observer {
         self.done
     }
 
+    /// Whether the answer has said that it is over: by its end marker, by why it stopped, or by an error.
+    pub fn is_over(&self) -> bool {
+        let stopped = self.seen.finish_reason.as_deref().is_some_and(|reason| !reason.is_empty());
+        self.done || stopped || self.seen.error.is_some()
+    }
+
+    /// Takes the figures of another observer, which has read one event more than anybody will be given.
+    pub fn take_figures(&mut self, further: &Self) {
+        self.seen.usage = further.seen.usage;
+    }
+
     /// Data events so far, the end marker included.
     pub fn data_events(&self) -> u64 {
         self.data_events

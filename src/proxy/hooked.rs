@@ -10,7 +10,6 @@ use pingora_proxy::Session;
 use twox_hash::XxHash3_64;
 
 use super::exchange::Exchange;
-use super::is_json;
 use super::shared::Shared;
 use crate::hooks::{ANSWER_MAX, Change, Observe, OwnedFacts, Unseen, as_lines};
 use crate::ledger::Reservation;
@@ -68,7 +67,7 @@ pub(super) fn whole(
     if has_no_body(head, &exchange.request.method) {
         return Ok(None);
     }
-    if !is_json(head) || !upstream::is_plain(head) {
+    if !upstream::is_json(head) || !upstream::is_plain(head) {
         return match observer.unseen() {
             Unseen::Pass => Ok(None),
             Unseen::Break => Err(Withheld),

@@ -183,14 +183,14 @@ impl ProxyHttp for Phases {
                 let dialect = Dialect::of(&exchange.request.path);
                 Mode::Reframe(Box::new(Stream::new(
                     route.stream.event_hold,
-                    dialect,
+                    (dialect, exchange.request.streaming),
                     Arc::clone(&attempt.link),
                     exchange.request.unasked,
                     active,
                     observer.take(),
                 )))
             }
-            _ if is_json(head) => Mode::Observe(Unary::default()),
+            _ if upstream::is_json(head) => Mode::Observe(Unary::default()),
             _ => Mode::Pass,
         };
         if self.shared.drain.is_leaving() {
@@ -328,11 +328,4 @@ impl ProxyHttp for Phases {
 fn describe(exchange: &Exchange) -> String {
     let backend = exchange.tried.last().map_or("-", |backend| &backend.name);
     format!("request {} {} on {backend}", exchange.id, exchange.request.path)
-}
-
-fn is_json(head: &ResponseHeader) -> bool {
-    head.headers
-        .get(http::header::CONTENT_TYPE)
-        .and_then(|kind| kind.as_bytes().split(|&byte| byte == b';').next())
-        .is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"application/json"))
 }

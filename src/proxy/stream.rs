@@ -1,9 +1,10 @@
 //! An event stream on its way: `response_body_filter` is this, chunk by chunk.
 //!
-//! Chunks come in with three meanings: upstream bytes, the heartbeat mark, the failure mark (see
-//! `upstream`). Whole events go out with the bytes they came in. Heartbeats and error events stand at
-//! event boundaries only; where part of an event is already out, a heartbeat is dropped and a failure
-//! breaks the framing, so that no client takes half an event for a whole one.
+//! Chunks come in with four meanings: upstream bytes, the heartbeat mark, the failure mark, and the
+//! question whether an end that is in doubt may be one (see `upstream`). Whole events go out with the
+//! bytes they came in. Heartbeats and error events stand at event boundaries only; where part of an
+//! event is already out, a heartbeat is dropped and a failure breaks the framing, so that no client
+//! takes half an event for a whole one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,10 +16,10 @@ use crate::failure::Failure;
 use crate::hooks::Observe;
 use crate::metrics::ActiveStream;
 use crate::openai::patch::Unasked;
-use crate::openai::{About, Dialect, Observer, UsagePlace, running};
+use crate::openai::{self, About, Dialect, Observer, UsagePlace, running};
 use crate::rejection::Rejection;
 use crate::sse::{Event, EventKind, Reframer, Verdict};
-use crate::upstream::{FAILURE, HEARTBEAT, Link, is_mark};
+use crate::upstream::{ENDED, FAILURE, HEARTBEAT, Link, is_mark};
 
 /// Why the framing of the body must be broken.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub(super) struct Stream {
     /// What was read of its events.
     pub(super) observer: Observer,
     dialect: Dialect,
+    /// The client asked for a stream.
+    streaming: bool,
     link: Arc<Link>,
     /// When the first data event went by.
     pub(super) first_event: Option<Instant>,
@@ -53,7 +56,7 @@ impl Stream {
     /// A stream of which nothing has passed.
     pub(super) fn new(
         event_hold: usize,
-        dialect: Dialect,
+        (dialect, streaming): (Dialect, bool),
         link: Arc<Link>,
         unasked: Unasked,
         active: ActiveStream,
@@ -63,6 +66,7 @@ impl Stream {
             reframer: Reframer::new(event_hold),
             observer: Observer::new(dialect),
             dialect,
+            streaming,
             link,
             first_event: None,
             first_token: None,
@@ -87,11 +91,17 @@ impl Stream {
         let (out, data) = match chunk {
             Some(chunk) if is_mark(&chunk, HEARTBEAT) => (self.heartbeat(chunk), false),
             Some(chunk) if is_mark(&chunk, FAILURE) => return self.failure(about()).map(Some),
-            Some(chunk) => self.events(chunk, now),
+            Some(chunk) if is_mark(&chunk, ENDED) => {
+                let word = self.word();
+                self.link.give_word(word);
+                return Ok(None);
+            }
+            Some(chunk) => self.events(Some(chunk), now),
             None => (None, false),
         };
         self.link.mark_chunk(now, data, out.is_some());
-        let out = if end { join(out, self.tail()) } else { out };
+        // What is left goes out as it is: that it may was said before, or nobody was in doubt.
+        let out = if end { join(out, self.events(None, now).0) } else { out };
         match &self.watch {
             Some(watch) if watch.is_withheld() => Err(Broken::Withheld),
             _ => Ok(out),
@@ -119,19 +129,39 @@ impl Stream {
         Ok(self.dialect.error_event(&rejection.told(&message, about), self.observer.progress()))
     }
 
-    /// What is left at the end of the body.
-    fn tail(&mut self) -> Option<Bytes> {
-        match &mut self.watch {
-            Some(watch) => self.reframer.finish_with(&mut |event| watch.judge(&event, Verdict::Pass)),
-            None => self.reframer.finish(),
+    /// Whether the answer may end here, where its bytes do not say so.
+    ///
+    /// An event that wants nothing but its blank line counts as one. An end that is the connection's own could be a cut,
+    /// so that the answer must have said that it is over.
+    fn word(&mut self) -> Result<(), Failure> {
+        let tail = self.reframer.tail();
+        let mut further = self.observer.clone();
+        if let Some(tail) = &tail {
+            if !openai::is_whole(tail) {
+                return Err(Failure::Unfinished);
+            }
+            further.event(tail);
         }
+        let expected = self.streaming || self.dialect.has_end();
+        if expected && further.data_events() == 0 {
+            return Err(Failure::Empty);
+        }
+        if self.link.is_open_ended() && self.dialect.has_end() && !further.is_over() {
+            self.observer.take_figures(&further);
+            return Err(Failure::Unfinished);
+        }
+        // One that is out already is not met again.
+        if !self.reframer.at_boundary() {
+            self.observer = further;
+        }
+        Ok(())
     }
 
-    /// What goes out for upstream bytes, and whether a data event is among them.
-    fn events(&mut self, chunk: Bytes, now: Instant) -> (Option<Bytes>, bool) {
+    /// What goes out for upstream bytes, or for their end, and whether a data event is among them.
+    fn events(&mut self, chunk: Option<Bytes>, now: Instant) -> (Option<Bytes>, bool) {
         let (mut data, before) = (false, self.observer.tokens());
         let (observer, unasked, watch) = (&mut self.observer, self.unasked, &mut self.watch);
-        let out = self.reframer.filter(chunk, &mut |event: Event<'_>| {
+        let judge = &mut |event: Event<'_>| {
             let noted = observer.event(&event);
             // A node that is stuck may still say that it is alive.
             data |= event.kind == EventKind::Data && !noted.keep_alive;
@@ -144,7 +174,11 @@ impl Stream {
                 Some(watch) => watch.judge(&event, ours),
                 None => ours,
             }
-        });
+        };
+        let out = match chunk {
+            Some(chunk) => self.reframer.filter(chunk, judge),
+            None => self.reframer.finish_with(judge),
+        };
         if let Some(watch) = watch
             && !self.reframer.at_boundary()
         {

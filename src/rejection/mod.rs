@@ -114,6 +114,8 @@ pub enum Rejection {
     UpstreamUnanswered,
     /// See [`crate::failure::Failure::Disconnected`].
     UpstreamDisconnected,
+    /// See [`crate::failure::Failure::Empty`].
+    UpstreamEmpty,
     /// See [`crate::failure::Failure::NotHttp`].
     UpstreamNotHttp,
     /// The engine failed after the stream was committed early, so that its status could not pass.

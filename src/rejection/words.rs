@@ -37,6 +37,7 @@ impl Rejection {
             Self::UpstreamUnreachable
             | Self::UpstreamUnanswered
             | Self::UpstreamDisconnected
+            | Self::UpstreamEmpty
             | Self::UpstreamNotHttp
             | Self::UpstreamStatus(_)
             | Self::Withheld => 502,
@@ -86,7 +87,10 @@ impl Rejection {
             Self::IdleTimeout => "idle_timeout",
             Self::TotalTimeout => "total_timeout",
             Self::UpstreamUnanswered | Self::UpstreamDisconnected => "upstream_disconnected",
-            Self::UpstreamUnreachable | Self::UpstreamNotHttp | Self::UpstreamStatus(_) => "upstream_error",
+            Self::UpstreamUnreachable
+            | Self::UpstreamEmpty
+            | Self::UpstreamNotHttp
+            | Self::UpstreamStatus(_) => "upstream_error",
             Self::ShuttingDown => "shutting_down",
             Self::BackendRemoved => "backend_removed",
             Self::Refused(Refusal { code: Some(code), .. }) => code,
@@ -184,6 +188,7 @@ impl Rejection {
             Self::UpstreamDisconnected => {
                 "the backend closed the connection before its answer was complete".into()
             }
+            Self::UpstreamEmpty => "the backend ended its answer without sending any of it".into(),
             Self::UpstreamNotHttp => "the backend sent an answer that is not valid HTTP".into(),
             Self::UpstreamStatus(status) => format!("the backend answered with status {status}"),
             Self::ShuttingDown => "the gateway is shutting down; try again".into(),

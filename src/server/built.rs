@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 
+use super::unusable::one_file_each;
 use super::{StartError, certificates, setup, start_engines, store};
 use crate::access_log::AccessLog;
 use crate::admission::PerIp;
@@ -107,5 +108,7 @@ impl Built {
 
 fn usage_log(config: &Config) -> Result<UsageLog, StartError> {
     let Some(target) = &config.log.usage else { return Ok(UsageLog::none()) };
+    // The access log is open, and its file made if it was not there.
+    one_file_each(&config.log)?;
     UsageLog::open(target).map_err(|source| StartError::UsageLog { file: target.file.clone(), source })
 }

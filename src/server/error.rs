@@ -53,6 +53,12 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// Lines of two kinds would stand in one file.
+    #[error("log.usage: {} is the file that log.access writes into, by another name: name another file", file.path.display())]
+    SameLog {
+        /// The usage log.
+        file: NamedFile,
+    },
     /// Nothing was handed over.
     #[error(transparent)]
     TakeOver(#[from] TakeError),
@@ -66,9 +72,9 @@ impl StartError {
     pub fn line(&self) -> Option<u64> {
         match self {
             Self::Tls { line, .. } => Some(*line),
-            Self::AccessLog { target: AccessTarget::File(file), .. } | Self::UsageLog { file, .. } => {
-                Some(file.line)
-            }
+            Self::AccessLog { target: AccessTarget::File(file), .. }
+            | Self::UsageLog { file, .. }
+            | Self::SameLog { file } => Some(file.line),
             _ => None,
         }
     }
@@ -78,6 +84,7 @@ impl StartError {
         match self {
             Self::Tls { source, .. } => !matches!(source, TlsError::Unreadable { .. }),
             Self::TakeOver(error) => error.is_configuration(),
+            Self::SameLog { .. } => true,
             _ => false,
         }
     }

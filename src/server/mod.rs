@@ -26,7 +26,7 @@ use built::Built;
 pub use clients::below;
 pub use error::{StartError, chain};
 use sockets::{Given, Sockets};
-pub use unusable::unusable;
+pub use unusable::{pipes, unusable};
 
 use crate::config::{self, Config};
 use crate::embed::Gateway;

@@ -2,7 +2,7 @@
 
 use super::StartError;
 use super::clients::each_below;
-use crate::config::{Config, UsageTarget};
+use crate::config::{AccessTarget, Config, Log, NamedFile, Problem, UsageTarget};
 use crate::edge::Below;
 use crate::{access_log, log_file};
 
@@ -24,5 +24,42 @@ pub fn unusable(config: &Config) -> (Vec<Below>, Vec<StartError>) {
         let opened = log_file::could_open(&file.path);
         errors.extend(opened.err().map(|source| StartError::UsageLog { file: file.clone(), source }));
     }
+    errors.extend(one_file_each(&config.log).err());
     (below, errors)
+}
+
+/// Whether the access log and the usage log are two files, whatever links lead to them.
+///
+/// # Errors
+/// They are one: its rotation would take the lines of the other away.
+pub(super) fn one_file_each(log: &Log) -> Result<(), StartError> {
+    match (&log.access, &log.usage) {
+        (AccessTarget::File(access), Some(UsageTarget { file, .. }))
+            if log_file::is_same(&access.path, &file.path) =>
+        {
+            Err(StartError::SameLog { file: file.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What deserves a warning: pipes. Whether somebody reads them is known at the start, not before it.
+pub fn pipes(log: &Log) -> Vec<Problem> {
+    let access = match &log.access {
+        AccessTarget::File(file) => Some(("log.access", file)),
+        _ => None,
+    };
+    let usage = log.usage.as_ref().map(|target| ("log.usage", &target.file));
+    let pipes = access.into_iter().chain(usage).filter(|(_, file)| log_file::is_pipe(&file.path));
+    pipes.map(|(setting, file)| unread(setting, file)).collect()
+}
+
+fn unread(setting: &str, file: &NamedFile) -> Problem {
+    Problem {
+        path: setting.to_owned(),
+        line: Some(file.line),
+        column: None,
+        what: format!("{} is a pipe", file.path.display()),
+        fix: "the start fails unless somebody reads it by then".to_owned(),
+    }
 }

@@ -126,6 +126,20 @@ impl Reframer {
         Some(changes.apply(tail)).filter(|tail| !tail.is_empty())
     }
 
+    /// The unfinished event as it would be with a blank line behind it; `None` where no event is unfinished.
+    pub fn tail(&self) -> Option<Event<'_>> {
+        if self.held.is_empty() && !self.partly_out {
+            return None;
+        }
+        let boundary = self.scanner.clone().next(b"\n\n", 0)?;
+        let lead = if self.first && self.held.starts_with(&BOM) { BOM.len() } else { 0 };
+        let (raw, ends) = match self.partly_out {
+            true => (None, Some(self.ends.ends())),
+            false => (Some(&self.held[lead..]), None),
+        };
+        Some(Event { kind: boundary.event?, raw, single: boundary.single, ends })
+    }
+
     /// The upstream was cut: drops the held beginning of an event and says how many bytes it had.
     pub fn discard(&mut self) -> usize {
         std::mem::take(&mut self.held).len()

@@ -74,7 +74,8 @@ impl Session {
                         return Err(self.lose(failure));
                     }
                 }
-                Step::End | Step::Due(Due::Hold) => return Ok(()),
+                Step::End => return self.ended_early().map_or(Ok(()), |failure| Err(self.lose(failure))),
+                Step::Due(Due::Hold) => return Ok(()),
                 Step::Due(Due::Early) => {
                     self.early = Some(Box::new(early_head()));
                     self.reframed = true;

@@ -14,10 +14,12 @@ use due::Mode;
 use read::Read;
 use tokio::time::Sleep;
 
+use super::doubt::Doubt;
 use super::opening::Opened;
 use super::paused::Paused;
 use super::plan::Plan;
 use super::session::{Session, Stage, Step};
+use super::whole::End;
 use crate::drain::CutSignal;
 use crate::failure::Failure;
 use crate::sse::DataWatch;
@@ -116,6 +118,9 @@ impl Drive {
 impl Session {
     /// The next thing that happens to this attempt.
     pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if self.doubt == Doubt::Asked {
+            return self.poll_word(cx);
+        }
         let Some(plan) = &self.plan else { return Poll::Ready(Step::Failed(Failure::NotHttp)) };
         let mut reading = true;
         match &mut self.stage {
@@ -158,13 +163,12 @@ impl Session {
             self.whole.push(chunk);
         }
         match read.end {
-            Some(Ok(())) if !self.whole.may_end() => {
-                if read.chunk.is_none() {
-                    return Step::Failed(Failure::Unfinished);
-                }
-                self.fail_later(Failure::Unfinished);
-            }
-            Some(Ok(())) => self.complete(),
+            Some(Ok(())) => match self.end() {
+                End::Whole => self.complete(),
+                End::InDoubt => self.doubt(),
+                End::Half if read.chunk.is_none() => return Step::Failed(Failure::Unfinished),
+                End::Half => self.fail_later(Failure::Unfinished),
+            },
             Some(Err(failure)) if read.chunk.is_some() => self.fail_later(failure),
             Some(Err(failure)) => return Step::Failed(failure),
             None => {}

@@ -5,7 +5,10 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+use futures::task::AtomicWaker;
 
 use crate::cluster::{Progress, Seen};
 use crate::failure::Failure;
@@ -24,6 +27,9 @@ pub struct Link {
     closed: AtomicU64,
     resent: AtomicU8,
     body_follows: AtomicBool,
+    open_ended: AtomicBool,
+    may_end: AtomicBool,
+    asker: AtomicWaker,
     failure: OnceLock<Failure>,
     cause: OnceLock<String>,
 }
@@ -42,6 +48,9 @@ impl Link {
             closed: AtomicU64::new(0),
             resent: AtomicU8::new(0),
             body_follows: AtomicBool::new(false),
+            open_ended: AtomicBool::new(false),
+            may_end: AtomicBool::new(false),
+            asker: AtomicWaker::new(),
             failure: OnceLock::new(),
             cause: OnceLock::new(),
         }
@@ -137,6 +146,35 @@ impl Link {
 
     pub(super) fn mark_body_follows(&self) {
         self.body_follows.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the answer has no end but that of its connection, which a cut has as well.
+    pub fn is_open_ended(&self) -> bool {
+        self.open_ended.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn mark_open_ended(&self) {
+        self.open_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// The word of those who have read the answer, where its end is in doubt (`ENDED`): it may end there, or this is how
+    /// it failed.
+    pub fn give_word(&self, word: Result<(), Failure>) {
+        match word {
+            Ok(()) => self.may_end.store(true, Ordering::Relaxed),
+            Err(failure) => self.fail(failure),
+        }
+        self.asker.wake();
+    }
+
+    /// Ready with that word once it has been given.
+    pub(super) fn poll_word(&self, cx: &Context<'_>) -> Poll<Result<(), Failure>> {
+        self.asker.register(cx.waker());
+        match self.failure() {
+            Some(failure) => Poll::Ready(Err(failure)),
+            None if self.may_end.load(Ordering::Relaxed) => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
     }
 
     /// How the attempt failed, once it has.

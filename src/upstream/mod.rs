@@ -13,6 +13,7 @@ mod below;
 mod commit;
 mod connector;
 mod dial;
+mod doubt;
 mod drive;
 mod duplex;
 mod head;
@@ -44,21 +45,32 @@ pub use crate::sse::encode::HEARTBEAT;
 /// A chunk that is no upstream byte: the attempt failed here, [`Link::failure`] says how.
 pub static FAILURE: &[u8] = b": failure\n\n";
 
+/// A chunk that is no upstream byte: the body is at an end that is in doubt. Whether it may be one is answered with
+/// [`Link::give_word`].
+pub static ENDED: &[u8] = b": ended\n\n";
+
 /// Whether `chunk` is the very constant `mark`, and not bytes that happen to be equal.
 pub fn is_mark(chunk: &[u8], mark: &'static [u8]) -> bool {
     std::ptr::eq(chunk.as_ptr(), mark.as_ptr()) && chunk.len() == mark.len()
 }
 
-const EVENT_STREAM: &[u8] = b"text/event-stream";
-
 /// Whether a response is an event stream that we reframe: a success, SSE, and not compressed.
 pub fn is_event_stream(head: &ResponseHeader) -> bool {
-    let sse = head
-        .headers
-        .get(http::header::CONTENT_TYPE)
-        .and_then(|value| value.as_bytes().get(..EVENT_STREAM.len()))
-        .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM));
-    head.status.is_success() && sse && is_plain(head)
+    head.status.is_success() && is_of(head, b"text/event-stream") && is_plain(head)
+}
+
+/// Whether the body is a JSON text by its type.
+pub fn is_json(head: &ResponseHeader) -> bool {
+    is_of(head, b"application/json")
+}
+
+/// Whether the body is of this media type, whatever its parameters are. A list is read by its first: a header that a
+/// server writes twice comes out of some proxies as one.
+fn is_of(head: &ResponseHeader, kind: &[u8]) -> bool {
+    let value =
+        head.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes).unwrap_or_default();
+    let named = value.split(|byte| b";,".contains(byte)).next().unwrap_or_default();
+    named.trim_ascii().eq_ignore_ascii_case(kind)
 }
 
 /// Whether the body is not compressed.

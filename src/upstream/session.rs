@@ -21,6 +21,7 @@ use pingora::protocols::http::v1::client::{HttpSession, http_req_header_to_wire}
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::dial::Dialer;
+use super::doubt::Doubt;
 use super::drive::Drive;
 use super::duplex::Duplex;
 use super::opening::{Opened, open};
@@ -79,6 +80,8 @@ pub struct Session {
     pub(super) finished: bool,
     /// The ends of the body, by which a half one is known.
     pub(super) whole: Whole,
+    /// Whether the body has ended where it may not have.
+    pub(super) doubt: Doubt,
     /// The response is complete, so the connection may serve again.
     clean: bool,
     /// The response has no body, whatever its head says: the request was a HEAD.
@@ -103,6 +106,7 @@ impl Session {
             reframed: false,
             finished: false,
             whole: Whole::default(),
+            doubt: Doubt::None,
             clean: false,
             bodiless: false,
             broken: false,
@@ -162,6 +166,9 @@ impl Session {
             return Ok(Some(Bytes::new()));
         }
         loop {
+            if let Some(ended) = self.raise_doubt() {
+                return Ok(Some(ended));
+            }
             match poll_fn(|cx| self.poll_step(cx)).await {
                 // Only after an early commitment: the engine's own head can no longer pass.
                 Step::Head => match self.real_head() {
@@ -175,6 +182,7 @@ impl Session {
                     self.finished = self.clean;
                     return Ok(Some(chunk));
                 }
+                Step::End if self.doubt == Doubt::Felt => {}
                 // An empty last chunk, so that the filters see the end and let go of what they hold.
                 Step::End => {
                     self.finished = true;
@@ -237,6 +245,9 @@ impl Session {
             plan.link.enter(if is_stream { Phase::FirstEvent } else { Phase::Unary });
             self.drive.answered(is_stream);
             self.whole = session.resp_header().filter(|_| !self.bodiless).map(Whole::of).unwrap_or_default();
+            if self.whole.is_open() {
+                plan.link.mark_open_ended();
+            }
         }
         self.stage = Stage::Body(session);
     }

@@ -168,6 +168,35 @@ async fn a_cut_stream_ends_in_the_error_of_its_dialect() {
     }
 }
 
+/// A stream that only its connection ends is whole where the dialect says so: by its end marker, or why it stopped. Of an
+/// endpoint that has neither nothing is known.
+#[tokio::test]
+async fn a_stream_that_ends_with_its_connection_is_whole_if_it_says_so() {
+    for endpoint in ENDPOINTS {
+        let healthy = stream(endpoint.healthy);
+        let (first, _) = split(&healthy, endpoint.delivered);
+        for (sent, is_cut) in [(&*healthy, false), (first, endpoint.name != "transcription")] {
+            let (gateway, mut upstream) = one_engine(everything).await;
+            let mut client = gateway.send(&endpoint.request()).await;
+            let mut call = upstream.call().await;
+            call.send(format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n{sent}")).await;
+            call.close();
+            assert_eq!(client.head().await.status(), 200);
+            assert_eq!(client.end().await, End::Clean);
+            let line = gateway.only_access().await;
+            let error =
+                String::from_utf8_lossy(client.body()).strip_prefix(sent).expect("all of it").to_owned();
+            let (outcome, marked) = if is_cut { ("upstream_error", true) } else { ("completed", false) };
+            assert_eq!(line["outcome"], outcome, "{}: {line}", endpoint.name);
+            assert_eq!(
+                (error.contains("upstream_disconnected"), error.is_empty()),
+                (marked, !marked),
+                "{error}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_silent_stream_ends_in_the_error_of_its_dialect() {
     for endpoint in ENDPOINTS {

@@ -196,7 +196,9 @@ async fn a_missing_end_marker_is_not_invented() {
 /// Half an event before a clean end is dropped and told, as if the connection had been cut there.
 #[tokio::test]
 async fn half_an_event_at_the_end_is_a_cut() {
-    for half in ["data: {\"x\"", "data: {\"x\": 1}\ndata: {", "data: [DON"] {
+    for half in
+        ["data: {\"x\"", "data: {\"x\":\n", "data: {\"x\": {}", "data: {\"x\": 1}\ndata: {", "data: [DON"]
+    {
         let (gateway, mut upstream) = one_engine(as_is).await;
         let fds = gateway.fd_count();
         let (mut client, mut call) = two_events(&gateway, &mut upstream).await;

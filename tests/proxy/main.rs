@@ -12,6 +12,7 @@ mod disconnect;
 mod early;
 mod edge;
 mod embedded;
+mod endings;
 mod errors;
 mod events;
 mod failures;

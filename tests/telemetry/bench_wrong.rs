@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::bench::{bench, listed};
 use crate::support::gateway::output;
-use crate::support::wire::{DONE, LAST_CHUNK, SSE_HEAD, chunk, json_answer};
+use crate::support::wait::{ms, silence};
+use crate::support::wire::{DONE, LAST_CHUNK, SSE_HEAD, chunk, event, json_answer};
 use crate::support::{Engine, Gateway, Settings, Upstream, as_is};
 
 /// Each fault by itself, asked for by the requests: how it is counted, and what is said of it.
@@ -157,6 +158,12 @@ fn bad_arguments_are_64_and_say_which() {
         (&[url, "--header", "authorization: Bearer canary"], "--key-env"),
         (&[url, "--reload-every", "5s"], "--reload-url"),
         (&[url, "--nonsense"], "--nonsense"),
+        (&["http://127.0.0.1:99999/v1"], "has a port that is none"),
+        (&[url, "--engine", "http://127.0.0.1:"], "has a port that is none"),
+        (&[url, "-d", "0s"], "no time at all"),
+        (&[url, "--timeout", "0s"], "no time at all"),
+        (&[url, "--header", "content-length: x"], "set by this client itself"),
+        (&[url, "--cancel", "20@65"], "--max-tokens"),
     ] {
         let (code, said) = output(&[&["bench"], args].concat(), &[]);
         assert_eq!(code, Some(64), "{args:?}: {said}");
@@ -165,6 +172,54 @@ fn bad_arguments_are_64_and_say_which() {
     let (code, said) = output(&["bench", url, "--json", "/nowhere/run.json"], &[]);
     assert_eq!(code, Some(75), "{said}");
     assert!(said.contains("--json /nowhere/run.json"), "{said}");
+}
+
+/// A full disk takes the figures' file, and neither the table nor the verdict; a run that comes to nothing takes nothing.
+#[tokio::test]
+async fn a_file_that_cannot_be_written_costs_no_table() {
+    let engine = Engine::start().await;
+    let url = format!("http://{}/v1", engine.addr);
+    let run =
+        |more: &[&str]| output(&[&["bench", &url, "-n", "2", "--model", "m", "--json"], more].concat(), &[]);
+    let (code, said) = run(&["/dev/full"]);
+    assert_eq!(code, Some(75), "{said}");
+    assert!(said.contains("0 wrong") && said.contains("--json /dev/full: No space left"), "{said}");
+    let (code, said) = run(&["/dev/full", "--header", "x-sim-fault: fin_at=5"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("2 wrong") && said.contains("--json /dev/full: No space left"), "{said}");
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let file = folder.path().join("run.json");
+    std::fs::write(&file, "the run before").expect("writable");
+    let (code, said) =
+        output(&["bench", "http://127.0.0.1:1/v1", "--json", file.to_str().expect("UTF-8")], &[]);
+    assert_eq!(code, Some(75), "{said}");
+    assert_eq!(std::fs::read_to_string(&file).expect("still there"), "the run before");
+}
+
+/// Heartbeats show that a connection lives, not that an answer comes: in front of it, and behind a token.
+#[tokio::test]
+async fn an_engine_that_sends_only_heartbeats_is_given_up() {
+    for (head, begin, beat) in [
+        (SSE_HEAD, String::new(), ": alive\n\n"),
+        (SSE_HEAD, event("x"), ": alive\n\n"),
+        (&SSE_HEAD.replace("text/event-stream", "application/json"), String::new(), "\n"),
+    ] {
+        let mut upstream = Upstream::start().await;
+        let url = format!("http://{}/v1", upstream.addr);
+        let share = if beat == "\n" { "100" } else { "0" };
+        let args = ["-n", "1", "--model", "m", "--timeout", "1s", "--unary", share];
+        let beating = async {
+            let mut call = upstream.call().await;
+            call.send([head.as_bytes(), &if begin.is_empty() { Vec::new() } else { chunk(&begin) }].concat())
+                .await;
+            while call.try_send(chunk(beat)).await.is_ok() {
+                silence(ms(50)).await;
+            }
+        };
+        let (ran, ()) = tokio::join!(bench(&url, &args), beating);
+        assert_eq!((ran.code, &ran.json["errors"]), (Some(1), &json!({ "silence": 1 })), "{}", ran.said);
+        assert!(ran.said.contains("nothing but heartbeats came for 1s"), "{}", ran.said);
+    }
 }
 
 #[test]

@@ -208,6 +208,29 @@ fn numbered(file: &UsageFile, number: usize) -> PathBuf {
     file.dir.path().join(format!("usage.log.{number}"))
 }
 
+/// What cannot be opened anew is told, and the file that has been open goes on.
+#[tokio::test]
+async fn a_folder_in_the_place_of_the_file_loses_no_line() {
+    let file = UsageFile::new();
+    let (gateway, mut engine) = one_engine(|settings| file.set(settings)).await;
+    let away = file.dir.path().join("away");
+    for lines in [1, 2] {
+        let (mut client, call) = begin(&gateway, &mut engine, &Request::chat()).await;
+        call.answer(whole_answer()).await;
+        assert_eq!(client.answer().await.status(), 200);
+        if lines == 1 {
+            file.wait_lines(1).await;
+            std::fs::rename(file.path(), &away).expect("rename");
+            std::fs::create_dir(file.path()).expect("a folder");
+            gateway.signal("USR1");
+            gateway.wait_log("SIGUSR1").await;
+        }
+    }
+    wait_until("the second line", SOON, || UsageFile::lines_of(&away).len() == 2).await;
+    let told = "cannot be opened anew: Is a directory (os error 21); its lines go on into the file that has been open";
+    gateway.wait_log(told).await;
+}
+
 /// Lines that a full disk does not take are counted, and streams go on.
 #[tokio::test]
 async fn a_full_disk_loses_lines_and_nothing_else() {

@@ -65,9 +65,16 @@ fn wrong_arguments_say_what_is_wrong() {
     assert!(wrong(&["--duration", "30"]).contains("has no unit"));
     assert!(wrong(&["--rate", "inf"]).contains("is no number"));
     assert!(wrong(&["--reload-url", "http://h/reload"]).contains("--reload-every"));
-    assert!(
-        wrong(&["--reload-url", "http://h/reload", "--reload-every", "0s"]).contains("between two reloads")
-    );
+    assert!(wrong(&["--reload-url", "http://h/reload", "--reload-every", "0s"]).contains("no time at all"));
+    for option in ["--duration", "--timeout"] {
+        assert!(wrong(&[option, "0s"]).contains("no time at all"), "{option}");
+    }
+    for header in ["content-length: x", "Transfer-Encoding: chunked", "x-request-id: a"] {
+        assert!(wrong(&["--header", header]).contains("set by this client itself"), "{header}");
+    }
+    assert!(plan(&["--header", "host: other"]).is_ok());
+    assert!(wrong(&["--cancel", "20@65"]).contains("no more than 64"));
+    assert!(plan(&["--cancel", "20@64"]).is_ok());
     assert!(wrong(&["--ca", "/nowhere.pem"]).contains("--ca /nowhere.pem"));
     assert!(wrong(&["--ca", "a", "--insecure"]).contains("cannot be used with"));
 }

@@ -38,6 +38,7 @@ fn of_failure(failure: Failure) -> Verdict {
         | Failure::Unanswered
         | Failure::Disconnected
         | Failure::Unfinished
+        | Failure::Empty
         | Failure::NotHttp
         | Failure::Status(502..=504) => Verdict::Bad(failure),
         Failure::FirstEventTimeout | Failure::UnaryTimeout | Failure::IdleTimeout => Verdict::Silent(failure),
@@ -79,6 +80,7 @@ mod tests {
             Failure::Unanswered,
             Failure::Disconnected,
             Failure::Unfinished,
+            Failure::Empty,
             Failure::NotHttp,
             Failure::Status(503),
         ] {

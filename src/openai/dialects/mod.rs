@@ -80,6 +80,12 @@ impl Dialect {
         matches!(self, Self::Chat | Self::Completions)
     }
 
+    /// Whether every whole stream of it says that it is over, by an end marker or by why it stopped. Of other endpoints
+    /// nothing is known.
+    pub fn has_end(self) -> bool {
+        self != Self::Other
+    }
+
     /// An error as an event, for a stream whose status has gone out and that came as far as `progress`.
     /// No end marker follows it: clients take that for success.
     pub fn error_event(self, told: &Told<'_>, progress: &Progress) -> Bytes {

@@ -70,7 +70,12 @@ impl Drive {
     }
 
     /// Ready when a deadline has passed or the drain is over.
-    pub(super) fn poll_due(&mut self, plan: &Plan, reading: bool, cx: &mut Context<'_>) -> Poll<Step> {
+    pub(in crate::upstream) fn poll_due(
+        &mut self,
+        plan: &Plan,
+        reading: bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<Step> {
         if self.cut.as_mut().is_some_and(|cut| cut.poll(cx).is_ready()) {
             let is_end = plan.drain.is_cut();
             let failure = if is_end { Failure::ShuttingDown } else { Failure::BackendRemoved };

@@ -27,6 +27,7 @@ fn failures() -> impl Strategy<Value = Option<Failure>> {
         Some(Disconnected),
         Some(Unfinished),
         Some(Unanswered),
+        Some(Empty),
         Some(NotHttp),
         Some(Status(503)),
         Some(Status(429)),
