@@ -1,13 +1,18 @@
-//! Packets that are lost, rows N1 and N4, and the client that vanishes (C1): each in a network of its own.
+//! Packets that are lost, rows N1 and N4, and the client that vanishes (C1); packets that are late, double or damaged
+//! (N8): each in a network of its own.
 
 mod support;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use serde_json::json;
 use support::fleet::{ejects, with};
-use support::netns::{alone, counted, heal, rule};
-use support::wire::{Request, chunk, event};
-use support::{Row, Settings, Told, checks, one_engine, streaming};
+use support::netns::{alone, counted, heal, kernel, rule};
+use support::tun::{HERE, Struck, THERE, Tunnel};
+use support::wait::{SOON, wait_until};
+use support::wire::{CHAT_PATH, Request, chat_of, chunk, event};
+use support::{Engine, Row, Settings, Told, checks, not_run, one_engine, streaming};
 
 /// Loses so many of a hundred packets from and to a port.
 fn lossy(percent: usize, port: u16) {
@@ -23,6 +28,13 @@ fn gone(port: u16) {
     }
 }
 
+/// A packet that comes late is no reason to give up, and whoever is given up for it is ejected.
+fn patient(settings: Settings) -> Settings {
+    let timeouts = ["connect", "first_event", "idle"].into_iter();
+    let set = |settings: Settings, timeout| settings.set(&format!("timeouts.{timeout}"), "20s");
+    with(ejects())(timeouts.fold(settings, set))
+}
+
 /// N1: one, five and ten packets of a hundred are lost on both sides of the gateway: streams are late and whole, and no
 /// backend is taken for ill.
 #[test]
@@ -30,12 +42,6 @@ fn n1_streams_get_over_lost_packets() {
     alone("n1_streams_get_over_lost_packets", || async {
         const STREAMS: usize = 40;
         for percent in [1, 5, 10] {
-            let patient = |settings: Settings| {
-                let settings = ["connect", "first_event", "idle"]
-                    .into_iter()
-                    .fold(settings, |settings, timeout| settings.set(&format!("timeouts.{timeout}"), "20s"));
-                with(ejects())(settings)
-            };
             let row = Row::start(3, patient).await;
             lossy(percent, row.gateway.addr.port());
             for engine in &row.engines {
@@ -90,5 +96,47 @@ fn n4_c1_a_client_that_vanishes_is_given_up() {
         let mut next = gateway.send(&Request::chat()).await;
         engine.call().await.stream("next").await;
         checks::streamed(&mut next, "next").await;
+    });
+}
+
+/// N8: on both sides of the gateway packets overtake each other, come twice, and are damaged. TCP hides it, its checksum
+/// finds every damaged one: streams and bodies of 64 KiB are whole, and no backend is taken for ill.
+#[test]
+fn n8_streams_get_over_packets_that_are_late_double_or_damaged() {
+    const NAME: &str = "n8_streams_get_over_packets_that_are_late_double_or_damaged";
+    alone(NAME, || async {
+        const STREAMS: usize = 40;
+        let tunnel = match Tunnel::start() {
+            Ok(tunnel) => tunnel,
+            Err(why) => return not_run(NAME, &why),
+        };
+        let mut engines = Vec::new();
+        for _ in 0..3 {
+            engines.push(Engine::at(HERE).await);
+        }
+        let by_tunnel = |addr: SocketAddr| SocketAddr::from((THERE, addr.port()));
+        let backends: Vec<_> = engines.iter().map(|engine| by_tunnel(engine.addr)).collect();
+        let here = |settings| patient(settings).set("server.listen.0.address", format!("{HERE}:0"));
+        let mut row = Row::with(&backends, Vec::new(), here).await;
+        row.gateway.addr = by_tunnel(row.gateway.addr);
+        row.engines = engines;
+
+        let long = Request::post(CHAT_PATH, chat_of(64 * 1024));
+        for request in [Request::chat(), long] {
+            let told: Vec<_> = row.ask(STREAMS, &request).await.iter().map(Told::of).collect();
+            assert_eq!(told, vec![Told::whole(); STREAMS]);
+        }
+        let found = || kernel("Tcp", "InCsumErrors");
+        wait_until("each damaged packet is found", SOON, || found() == tunnel.struck().damaged).await;
+        let Struck { late, twice, damaged } = tunnel.struck();
+        assert!(late > 0 && twice > 0 && damaged > 0, "{:?}", tunnel.struck());
+        assert!(kernel("TcpExt", "TCPOFOQueue") > 0, "some came before others that were sent earlier");
+        assert!(kernel("TcpExt", "TCPDSACKOldSent") > 0, "some came that had come before");
+        for (times, what) in [(late, "late"), (twice, "double"), (damaged, "damaged")] {
+            row.struck(times as usize, &format!("a packet is {what}"));
+        }
+        row.gateway.nobody_ejected().await;
+        row.told("completed", 2 * STREAMS, json!({ "status": 200, "attempts": 1 })).await;
+        row.settled(2 * STREAMS).await;
     });
 }

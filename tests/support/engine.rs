@@ -4,7 +4,7 @@
 //! What it counts is its own view of a row. A question to it is a connection and a request too, but
 //! only to `/sim/..`, which its `requests` leaves out.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -52,6 +52,11 @@ impl Engine {
     /// Starts one where another has been.
     pub(crate) async fn again(addr: SocketAddr) -> Self {
         Self::on(&addr.to_string(), PACE, &[]).await
+    }
+
+    /// Starts one that listens on another address than the loopback's.
+    pub(crate) async fn at(host: Ipv4Addr) -> Self {
+        Self::on(&format!("{host}:0"), PACE, &[]).await
     }
 
     async fn on(listen: &str, pace: &str, args: &[&str]) -> Self {

@@ -36,6 +36,7 @@ pub(crate) mod sockets;
 pub(crate) mod sse;
 pub(crate) mod tls;
 pub(crate) mod told;
+pub(crate) mod tun;
 pub(crate) mod upstream;
 pub(crate) mod wait;
 pub(crate) mod wire;

@@ -60,6 +60,18 @@ pub(crate) fn counted() -> u64 {
     counts.filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok()).sum()
 }
 
+/// What the kernel has counted in this network, as `InCsumErrors` of `Tcp`.
+pub(crate) fn kernel(group: &str, name: &str) -> u64 {
+    let read = |file| std::fs::read_to_string(format!("/proc/net/{file}")).expect("the kernel's counters");
+    let text = ["snmp", "netstat"].map(read).concat();
+    // A line of names, then one of values.
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(':'));
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let mut counters = names.split_whitespace().zip(values.split_whitespace());
+    let (_, value) = counters.find(|(found, _)| *found == name).expect("a counter");
+    value.parse().expect("a number")
+}
+
 fn nft(words: &str) -> String {
     let output = Command::new("nft").args(words.split(' ')).output().expect("nft");
     assert!(output.status.success(), "nft {words}: {}", String::from_utf8_lossy(&output.stderr));
