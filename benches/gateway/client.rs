@@ -6,15 +6,14 @@
 //! await), and a stream keeps nothing but an incomplete event.
 
 use std::cell::RefCell;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::answer::Answer;
-use crate::tokens::Tokens;
+use crate::judge::{Answer, Tokens, Wrong};
 
 /// Room for one read.
 const READ_BYTES: usize = 64 << 10;
@@ -26,31 +25,6 @@ thread_local! {
 /// Lends room for one read, which nobody holds across an await.
 pub(crate) fn with_scratch<T>(read: impl FnOnce(&mut [u8]) -> T) -> T {
     SCRATCH.with_borrow_mut(|scratch| read(scratch))
-}
-
-/// What can be wrong with one exchange.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Wrong {
-    #[error("the connection failed")]
-    Connection(#[from] io::Error),
-    #[error("the connection ended before the answer did")]
-    CutOff,
-    #[error("status {0}")]
-    Status(u16),
-    #[error("the answer is not framed as HTTP frames it")]
-    Framing,
-    #[error("token {got} came where {wanted} was due")]
-    Order { got: u64, wanted: u32 },
-    #[error("an event of {got} bytes, where {wanted} were sent")]
-    Size { got: usize, wanted: usize },
-    #[error("an error event: {0}")]
-    ErrorEvent(String),
-    #[error("the answer ended after {seen} of {wanted} tokens, or without [DONE]")]
-    Incomplete { seen: u32, wanted: u32 },
-    #[error("the answer holds something else than what was sent")]
-    Content,
-    #[error("it ended where it should have gone on")]
-    TooEarly,
 }
 
 /// Microseconds since 1970.

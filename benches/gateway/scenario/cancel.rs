@@ -7,15 +7,15 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::warm;
+use super::{Outcome, Scenario, warm};
 use crate::client::{self, Ask, Leave, Seen};
-use crate::control::Abort;
+use crate::control::{Abort, Control};
 use crate::error::Error;
-use crate::figure::{Figure, Rounds, percentile};
-use crate::fleet::{Fleet, Target};
+use crate::figure::{Rounds, percentile};
+use crate::fleet::Fleet;
 use crate::load::Load;
 use crate::options::Options;
-use crate::tokens::Tokens;
+use crate::target::Target;
 
 const TOKENS: u32 = 60;
 const EVENT_BYTES: usize = 230;
@@ -25,6 +25,8 @@ const ENGINE: [&str; 8] =
 const SPACING: Duration = Duration::from_millis(1);
 /// All that left must be seen by then.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
+/// Or, behind one that may fail, whatever it has left the engine to do must be done: a prefill of 30 s, and its answer.
+const DONE_WITHIN: Duration = Duration::from_secs(60);
 /// Between two looks at the engine's list.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -67,59 +69,92 @@ const PHASES: [Phase; 3] = [
 ];
 
 /// What became of one phase.
-struct Outcome {
+struct Outcomes {
     /// Microseconds from a client's close to the engine's seeing it.
     gone_us: Vec<u32>,
     /// Tokens generated after the client left, of a hundred that were generated in all.
     wasted_percent: f64,
+    /// Requests of clients that had left which the engine worked off.
+    unseen: usize,
+    left: usize,
 }
 
-pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
+#[derive(Default)]
+struct Measured {
+    p50: Rounds,
+    p99: Rounds,
+    wasted: Rounds,
+}
+
+pub(super) async fn run(options: &Options) -> Result<Outcome, Error> {
+    let fleet = Fleet::start(options, Scenario::Cancel, &ENGINE).await?;
     warm(&fleet, TOKENS, EVENT_BYTES).await?;
     let mut figures = Vec::new();
     for phase in &PHASES {
-        let (mut p50, mut p99, mut wasted) = (Rounds::default(), Rounds::default(), Rounds::default());
-        for target in Target::ALL {
-            let mut outcome = phase.run(&fleet, target).await?;
-            p50.push(target, percentile(&mut outcome.gone_us, 0.50) / 1_000.0);
-            p99.push(target, percentile(&mut outcome.gone_us, 0.99) / 1_000.0);
-            wasted.push(target, outcome.wasted_percent);
+        let mut measured = Measured::default();
+        for target in fleet.targets() {
+            let done = measured.target(&fleet, phase, target).await;
+            fleet.bear(target, done).await?;
         }
-        let name = phase.name;
-        figures.push(p50.figure("cancel", &format!("{name}: client gone to engine told, p50"), "ms"));
-        figures.push(p99.figure("cancel", &format!("{name}: client gone to engine told, p99"), "ms"));
-        figures.push(wasted.figure("cancel", &format!("{name}: tokens wasted"), "%"));
+        let name = |what: &str| format!("{}: {what}", phase.name);
+        let gone = |share: &str| name(&format!("client gone to engine told, {share}"));
+        figures.push(measured.p50.figure("cancel", &gone("p50"), "ms"));
+        figures.push(measured.p99.figure("cancel", &gone("p99"), "ms"));
+        figures.push(measured.wasted.figure("cancel", &name("tokens wasted"), "%"));
     }
-    Ok(figures)
+    Ok(fleet.outcome("cancel", figures))
+}
+
+impl Measured {
+    async fn target(&mut self, fleet: &Fleet, phase: &Phase, target: Target) -> Result<(), Error> {
+        let mut outcome = phase.run(fleet, target).await?;
+        self.wasted.push(target, outcome.wasted_percent);
+        if outcome.unseen > 0 {
+            let Outcomes { unseen, left, .. } = outcome;
+            fleet.remark(target, format!("{}: of {left} clients that left, the engine was not told of {unseen}", phase.name));
+        }
+        if !outcome.gone_us.is_empty() {
+            self.p50.push(target, percentile(&mut outcome.gone_us, 0.50) / 1_000.0);
+            self.p99.push(target, percentile(&mut outcome.gone_us, 0.99) / 1_000.0);
+        }
+        Ok(())
+    }
 }
 
 impl Phase {
-    async fn run(&self, fleet: &Fleet, target: Target) -> Result<Outcome, Error> {
+    async fn run(&self, fleet: &Fleet, target: Target) -> Result<Outcomes, Error> {
         let (addr, control) = (fleet.addr(target), fleet.control());
         control.reset().await?;
-        let load = Load::start(target, self.clients, SPACING, |number| {
+        let load = Load::start(target, fleet.part(target, self.clients), SPACING, |number| {
             let ask = Ask { id: id(number), stream: self.stream, headers: self.headers };
             let leave = if number % 10 < self.leaving { self.leave.clone() } else { Leave::Never };
-            let stream = client::stream(addr, ask, Tokens::new(TOKENS, EVENT_BYTES), leave);
+            let stream = client::stream(addr, ask, Fleet::tokens(target, TOKENS, EVENT_BYTES), leave);
             async move { stream.await.map(|seen| (number, seen)) }
         });
-        let seen = load.finish().await?;
+        let seen = fleet.accept(load.finish().await)?;
         let left = seen.iter().filter(|(_, seen)| seen.left_us.is_some()).count();
-        let deadline = Instant::now() + SEEN_WITHIN;
-        let aborts = loop {
-            let aborts = control.aborts().await?;
-            if aborts.len() == left {
-                break aborts;
-            }
-            if Instant::now() > deadline {
-                let what = format!("the end of {left} requests (the engine saw {})", aborts.len());
-                return Err(Error::TooLate { what, within: SEEN_WITHIN, target });
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        };
-        let tokens = control.count("tokens").await?;
-        outcome(&seen, &aborts, tokens)
+        let aborts = aborts(control, target, left).await?;
+        Ok(outcome(&seen, &aborts, left, control.count("tokens").await?))
+    }
+}
+
+/// The requests whose clients left, as the engine saw them: all, unless the target may fail and the engine has worked
+/// off the others.
+async fn aborts(control: Control, target: Target, left: usize) -> Result<HashMap<String, Abort>, Error> {
+    let within = if target.may_fail() { DONE_WITHIN } else { SEEN_WITHIN };
+    let deadline = Instant::now() + within;
+    loop {
+        // In this order: what has ended meanwhile is among the aborts.
+        let is_done = target.may_fail() && control.running().await? == 0;
+        let aborts = control.aborts().await?;
+        if aborts.len() == left || is_done {
+            return Ok(aborts);
+        }
+        if Instant::now() > deadline {
+            let what = format!("the end of {left} requests (the engine saw {})", aborts.len());
+            return Err(Error::TooLate { what, within, target });
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
@@ -127,14 +162,23 @@ fn id(number: u32) -> String {
     format!("bench-{number}")
 }
 
-fn outcome(seen: &[(u32, Seen)], aborts: &HashMap<String, Abort>, tokens: u64) -> Result<Outcome, Error> {
-    let (mut gone_us, mut wasted) = (Vec::new(), 0);
+/// Of a request of which the engine was not told, it generated every token.
+fn outcome(seen: &[(u32, Seen)], aborts: &HashMap<String, Abort>, left: usize, tokens: u64) -> Outcomes {
+    let (mut gone_us, mut wasted, mut unseen) = (Vec::new(), 0, 0);
     for (number, seen) in seen {
         let Some(left_us) = seen.left_us else { continue };
-        let abort = aborts.get(&id(*number)).ok_or(Error::Answer("the id of a request that was left"))?;
-        gone_us.push(u32::try_from(abort.at_us.saturating_sub(left_us)).unwrap_or(u32::MAX));
-        wasted += abort.tokens.saturating_sub(u64::from(seen.tokens.seen()));
+        let generated = match aborts.get(&id(*number)) {
+            Some(abort) => {
+                gone_us.push(u32::try_from(abort.at_us.saturating_sub(left_us)).unwrap_or(u32::MAX));
+                abort.tokens
+            }
+            None => {
+                unseen += 1;
+                u64::from(TOKENS)
+            }
+        };
+        wasted += generated.saturating_sub(u64::from(seen.tokens.seen()));
     }
     let wasted_percent = if tokens == 0 { 0.0 } else { wasted as f64 * 100.0 / tokens as f64 };
-    Ok(Outcome { gone_us, wasted_percent })
+    Outcomes { gone_us, wasted_percent, unseen, left }
 }
