@@ -51,14 +51,15 @@ pub(crate) struct Ask {
     /// The request's id, by which the engine knows it.
     pub(crate) id: String,
     pub(crate) stream: bool,
-    /// Further header lines, each with its line end.
-    pub(crate) headers: &'static str,
+    /// What the engine is asked for besides, as JSON: in the body, as not every gateway passes a client's headers on.
+    pub(crate) wishes: &'static str,
 }
 
 impl Ask {
     pub(crate) fn body(&self) -> String {
+        let wishes = if self.wishes.is_empty() { "{}" } else { self.wishes };
         format!(
-            "{{\"model\":\"sim-model\",\"stream\":{},\"messages\":[{{\"role\":\"user\",\"content\":\"Tell me a story.\"}}]}}",
+            "{{\"model\":\"sim-model\",\"stream\":{},\"sim\":{wishes},\"messages\":[{{\"role\":\"user\",\"content\":\"Tell me a story.\"}}]}}",
             self.stream
         )
     }
@@ -68,8 +69,6 @@ impl Ask {
         let request = http::Request::post("https://bench/v1/chat/completions")
             .header("content-type", "application/json")
             .header("x-request-id", &self.id);
-        let lines = self.headers.lines().filter_map(|line| line.split_once(": "));
-        let request = lines.fold(request, |request, (name, value)| request.header(name, value));
         request.body(()).unwrap_or_default()
     }
 
@@ -78,9 +77,8 @@ impl Ask {
         let body = self.body();
         format!(
             "POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n\
-             x-request-id: {}\r\n{}content-length: {}\r\n\r\n{body}",
+             x-request-id: {}\r\ncontent-length: {}\r\n\r\n{body}",
             self.id,
-            self.headers,
             body.len()
         )
         .into_bytes()

@@ -40,7 +40,7 @@ pub(crate) struct Contender {
     pub(crate) reloads_by: Option<Signal>,
 }
 
-const NO_RELOAD: &str = "it does not read its configuration again on a signal";
+const NO_RELOAD: &str = "it reads its configuration only when it starts";
 /// The usual kind.
 const PLAIN: Contender = Contender {
     target: Target::Nginx,
@@ -75,6 +75,10 @@ const ALL: [Contender; 6] = [
     },
     Contender {
         target: Target::Envoy,
+        leaves_out: &[(
+            Scenario::Reload,
+            "it is fed changes by a control plane, or restarted; it rereads no file",
+        )],
         args: include_str!("../../bench/envoy.args"),
         config: Some(("envoy.yaml", include_str!("../../bench/envoy.yaml"))),
         takes_tls: true,
@@ -86,8 +90,8 @@ const ALL: [Contender; 6] = [
         target: Target::Litellm,
         args: include_str!("../../bench/litellm.args"),
         config: Some(("litellm.yaml", include_str!("../../bench/litellm.yaml"))),
-        // Or it fetches a list of prices when it starts.
-        environment: &[("LITELLM_LOCAL_MODEL_COST_MAP", "True")],
+        // Or it fetches a list of prices when it starts, and writes a line for each request.
+        environment: &[("LITELLM_LOCAL_MODEL_COST_MAP", "True"), ("LITELLM_LOG", "ERROR")],
         rewrites: true,
         one_of: 20,
         leaves_out: &[

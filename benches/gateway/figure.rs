@@ -17,14 +17,16 @@ impl Rounds {
     /// What the proxies add to what the engine alone takes, round by round.
     pub(crate) fn added(&self) -> Self {
         let direct = self.0.get(&Target::Direct).map(Vec::as_slice).unwrap_or_default();
-        let minus_direct = |values: &[f64]| values.iter().zip(direct).map(|(value, direct)| value - direct).collect();
+        let minus_direct =
+            |values: &[f64]| values.iter().zip(direct).map(|(value, direct)| value - direct).collect();
         let proxies = self.0.iter().filter(|(target, _)| **target != Target::Direct);
         Self(proxies.map(|(target, values)| (*target, minus_direct(values))).collect())
     }
 
     /// The median round of each target.
     pub(crate) fn figure(&self, scenario: &str, name: &str, unit: &str) -> Figure {
-        let value = |(target, values): (&Target, &Vec<f64>)| Some((target.name().to_owned(), median(values)?));
+        let value =
+            |(target, values): (&Target, &Vec<f64>)| Some((target.name().to_owned(), median(values)?));
         Figure::new(scenario, name, unit, self.0.iter().filter_map(value).collect())
     }
 }

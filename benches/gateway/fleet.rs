@@ -45,9 +45,18 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Starts all that the options ask for, the engine with these arguments of `streamgate sim`.
-    pub(crate) async fn start(options: &Options, scenario: Scenario, engine_args: &[&str]) -> Result<Self, Error> {
+    pub(crate) async fn start(
+        options: &Options,
+        scenario: Scenario,
+        engine_args: &[&str],
+    ) -> Result<Self, Error> {
         let dir = tempfile::tempdir().map_err(|error| Error::io("make a directory", error))?;
-        let mut engine = Process::start(&ours("the engine", LOAD_CORE, options, &[&["sim", "--listen", "127.0.0.1:0"], engine_args].concat()))?;
+        let mut engine = Process::start(&ours(
+            "the engine",
+            LOAD_CORE,
+            options,
+            &[&["sim", "--listen", "127.0.0.1:0"], engine_args].concat(),
+        ))?;
         let [engine_addr] = engine.addresses("simulated engine sim").await?;
         certificate::write(dir.path())?;
         let (proxies, ledger) = (BTreeMap::new(), Ledger::default());
@@ -187,8 +196,8 @@ impl Fleet {
 
 /// Waits until a request is answered: one that listens may not know its engine yet.
 async fn answers(proxy: &mut Proxy) -> Result<(), Error> {
-    let headers = "x-sim-tokens: 1\r\nx-sim-first-event: 0ms\r\n";
-    let ask = Ask { id: "bench-first".to_owned(), stream: false, headers };
+    let wishes = "{\"tokens\":1,\"first_event\":\"0ms\"}";
+    let ask = Ask { id: "bench-first".to_owned(), stream: false, wishes };
     loop {
         let asked = async {
             let socket = client::connect(proxy.addr).await?;

@@ -92,6 +92,6 @@ impl<T> Finished<T> {
 }
 
 /// A stream, under the id `number`.
-pub(crate) fn ask_stream(number: u32, headers: &'static str) -> Ask {
-    Ask { id: format!("bench-{number}"), stream: true, headers }
+pub(crate) fn ask_stream(number: u32, wishes: &'static str) -> Ask {
+    Ask { id: format!("bench-{number}"), stream: true, wishes }
 }

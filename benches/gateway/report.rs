@@ -98,7 +98,9 @@ fn entrant(options: &Options, target: Target) -> Entrant {
     let contender = Contender::of(target);
     let version = match (target, contender) {
         (_, Some(contender)) => contender.version(),
-        (Target::Bare, None) => pingora().map(str::to_owned).ok_or_else(|| "it is not in Cargo.lock".to_owned()),
+        (Target::Bare, None) => {
+            pingora().map(str::to_owned).ok_or_else(|| "it is not in Cargo.lock".to_owned())
+        }
         (_, None) => own_version(&options.binary),
     };
     let (version, not_run) = match version {

@@ -34,19 +34,19 @@ struct Phase {
     name: &'static str,
     clients: u32,
     stream: bool,
-    headers: &'static str,
+    wishes: &'static str,
     /// Of ten clients, so many leave.
     leaving: u32,
     leave: Leave,
 }
 
-const PREFILL: &str = "x-sim-first-event: 30s\r\n";
+const PREFILL: &str = "{\"first_event\":\"30s\"}";
 const PHASES: [Phase; 3] = [
     Phase {
         name: "streaming",
         clients: 1_000,
         stream: true,
-        headers: "",
+        wishes: "",
         leaving: 3,
         leave: Leave::AtToken(15),
     },
@@ -54,7 +54,7 @@ const PHASES: [Phase; 3] = [
         name: "silent prefill",
         clients: 300,
         stream: true,
-        headers: PREFILL,
+        wishes: PREFILL,
         leaving: 10,
         leave: Leave::After(Duration::from_millis(500)),
     },
@@ -62,7 +62,7 @@ const PHASES: [Phase; 3] = [
         name: "not a stream",
         clients: 300,
         stream: false,
-        headers: PREFILL,
+        wishes: PREFILL,
         leaving: 10,
         leave: Leave::After(Duration::from_millis(500)),
     },
@@ -111,7 +111,10 @@ impl Measured {
         self.wasted.push(target, outcome.wasted_percent);
         if outcome.unseen > 0 {
             let Outcomes { unseen, left, .. } = outcome;
-            fleet.remark(target, format!("{}: of {left} clients that left, the engine was not told of {unseen}", phase.name));
+            fleet.remark(
+                target,
+                format!("{}: of {left} clients that left, the engine was not told of {unseen}", phase.name),
+            );
         }
         if !outcome.gone_us.is_empty() {
             self.p50.push(target, percentile(&mut outcome.gone_us, 0.50) / 1_000.0);
@@ -126,7 +129,7 @@ impl Phase {
         let (addr, control) = (fleet.addr(target), fleet.control());
         control.reset().await?;
         let load = Load::start(target, fleet.part(target, self.clients), SPACING, |number| {
-            let ask = Ask { id: id(number), stream: self.stream, headers: self.headers };
+            let ask = Ask { id: id(number), stream: self.stream, wishes: self.wishes };
             let leave = if number % 10 < self.leaving { self.leave.clone() } else { Leave::Never };
             let stream = client::stream(addr, ask, Fleet::tokens(target, TOKENS, EVENT_BYTES), leave);
             async move { stream.await.map(|seen| (number, seen)) }

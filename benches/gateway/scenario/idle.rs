@@ -73,7 +73,7 @@ async fn connect(fleet: &Fleet, target: Target, count: u32) -> Result<Vec<TcpStr
     let addr = fleet.addr(target);
     let load = Load::start(target, count, SPACING, |number| async move {
         let socket = client::connect(addr).await?;
-        let ask = Ask { id: format!("bench-{number}"), stream: false, headers: "" };
+        let ask = Ask { id: format!("bench-{number}"), stream: false, wishes: "" };
         client::exchange(&socket, &ask.bytes(), &mut Vec::new()).await?;
         Ok(socket)
     });

@@ -20,7 +20,7 @@ const TOKENS: u32 = 10_000;
 const EVENT_BYTES: usize = 230;
 const ENGINE: [&str; 8] =
     ["--tokens", "10", "--inter-token", "1s", "--event-bytes", "230", "--first-event", "200ms"];
-const LONG: &str = "x-sim-tokens: 10000\r\n";
+const LONG: &str = "{\"tokens\":10000}";
 const SPACING: Duration = Duration::from_millis(1);
 /// After the last one has come.
 const STEADY: Duration = Duration::from_secs(3);

@@ -36,7 +36,13 @@ pub(super) async fn run(options: &Options, scenario: Scenario, way: Way) -> Resu
     Ok(fleet.outcome(name, figures))
 }
 
-async fn round(fleet: &Fleet, way: Way, target: Target, requests: u32, cpu: &mut Rounds) -> Result<(), Error> {
+async fn round(
+    fleet: &Fleet,
+    way: Way,
+    target: Target,
+    requests: u32,
+    cpu: &mut Rounds,
+) -> Result<(), Error> {
     let Some(pid) = fleet.pid(target) else { return Ok(()) };
     ask_all(fleet, way, target, 1).await?;
     let before = sample::cpu_us(pid)?;
@@ -51,7 +57,7 @@ async fn ask_all(fleet: &Fleet, way: Way, target: Target, each: u32) -> Result<u
     let load = Load::start(target, CONNECTIONS, Duration::ZERO, |number| async move {
         let mut road = Road::open(way, addr).await?;
         let mut body = Vec::new();
-        let ask = Ask { id: format!("bench-{number}"), stream: false, headers: "" };
+        let ask = Ask { id: format!("bench-{number}"), stream: false, wishes: "" };
         for _ in 0..each {
             road.exchange(&ask, &mut body).await?;
             memmem::find(&body, CONTENT).ok_or(Wrong::Content)?;

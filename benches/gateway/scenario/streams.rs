@@ -60,7 +60,7 @@ impl Measured {
         let cpu_before = pid.map(sample::cpu_us).transpose()?;
         let streams = fleet.part(target, STREAMS);
         let load = Load::start(target, streams, SPACING, |number| {
-            let ask = load::ask_stream(number, "x-sim-stamp: 1\r\n");
+            let ask = load::ask_stream(number, "{\"stamp\":true}");
             let road = roads.get((number / SHARING) as usize).and_then(Road::share);
             way::stream(way, addr, road, ask, Fleet::tokens(target, TOKENS, EVENT_BYTES))
         });

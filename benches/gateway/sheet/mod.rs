@@ -77,7 +77,8 @@ pub(crate) struct Remark {
 impl Figure {
     pub(crate) fn new(scenario: &str, figure: &str, unit: &str, values: BTreeMap<String, f64>) -> Self {
         let [ours, yardstick] = [OURS, YARDSTICK].map(|name| values.get(name).copied());
-        let ratio = ours.zip(yardstick.filter(|value| *value > 0.0)).map(|(ours, yardstick)| ours / yardstick);
+        let ratio =
+            ours.zip(yardstick.filter(|value| *value > 0.0)).map(|(ours, yardstick)| ours / yardstick);
         let [scenario, figure, unit] = [scenario, figure, unit].map(str::to_owned);
         Self { scenario, figure, unit, values, ratio }
     }

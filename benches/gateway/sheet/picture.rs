@@ -64,7 +64,8 @@ fn chart(sheet: &Sheet, subject: &Subject) -> Option<Chart> {
     let figures: Vec<&Figure> = subject.figures.iter().filter_map(find).collect();
     let unit = figures.first()?.unit.clone();
     // What a proxy costs: of the engine alone there is nothing to draw.
-    let proxies = sheet.entrants.iter().filter(|entrant| entrant.not_run.is_none() && entrant.name != "direct");
+    let proxies =
+        sheet.entrants.iter().filter(|entrant| entrant.not_run.is_none() && entrant.name != "direct");
     let bars = proxies.filter_map(|entrant| {
         let values: Option<Vec<f64>> =
             figures.iter().map(|figure| figure.values.get(&entrant.name).copied()).collect();

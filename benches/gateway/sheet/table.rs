@@ -39,7 +39,8 @@ fn rule(ran: &[&Entrant]) -> String {
 }
 
 fn row(figure: &Figure, ran: &[&Entrant]) -> String {
-    let value = |entrant: &&Entrant| figure.values.get(&entrant.name).copied().map_or_else(String::new, number);
+    let value =
+        |entrant: &&Entrant| figure.values.get(&entrant.name).copied().map_or_else(String::new, number);
     let values: Vec<String> = ran.iter().map(value).collect();
     let ratio = figure.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
     let Figure { scenario, figure, unit, .. } = figure;
