@@ -31,6 +31,8 @@ pub(crate) enum Error {
         #[source]
         first: Wrong,
     },
+    #[error("{text} ({target:?})")]
+    Fault { target: Target, text: String },
     #[error("the engine did not answer a question about itself")]
     Control(#[source] Wrong),
     #[error("the engine's answer about itself lacks {0}")]

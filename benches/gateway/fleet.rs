@@ -162,6 +162,15 @@ impl Fleet {
         self.ledger.remark(target, text);
     }
 
+    /// Something that is wrong: of one that may fail it is noted.
+    pub(crate) fn fault(&self, target: Target, text: String) -> Result<(), Error> {
+        if !target.may_fail() {
+            return Err(Error::Fault { target, text });
+        }
+        self.ledger.remark(target, text);
+        Ok(())
+    }
+
     /// What one part of a scenario came to. Where it failed with one that may fail, that is noted, and the engine is
     /// waited for; the rest of the scenario goes on without it.
     pub(crate) async fn bear(&self, target: Target, done: Result<(), Error>) -> Result<(), Error> {

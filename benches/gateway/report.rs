@@ -108,7 +108,9 @@ fn entrant(options: &Options, target: Target) -> Entrant {
         Err(reason) => (String::new(), Some(reason)),
     };
     let command = contender.map(Contender::command).unwrap_or_default();
-    Entrant { name: target.name().to_owned(), title: target.title().to_owned(), version, command, not_run }
+    let one_of = contender.map_or(1, |contender| contender.one_of);
+    let [name, title] = [target.name(), target.title()].map(str::to_owned);
+    Entrant { name, title, version, one_of, command, not_run }
 }
 
 fn own_version(binary: &str) -> Result<String, String> {

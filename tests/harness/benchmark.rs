@@ -86,7 +86,7 @@ fn wrong_answers_are_no_answers() {
 
 fn entrant(name: &str, title: &str, not_run: Option<&str>) -> Entrant {
     let [name, title, version] = [name, title, "1.2"].map(str::to_owned);
-    Entrant { name, title, version, command: Vec::new(), not_run: not_run.map(str::to_owned) }
+    Entrant { name, title, version, one_of: 1, command: Vec::new(), not_run: not_run.map(str::to_owned) }
 }
 
 fn figure(scenario: &str, name: &str, unit: &str, values: &[(&str, f64)]) -> Figure {
@@ -150,6 +150,19 @@ A & B, 2 cores, Linux 6.1; load average 0.2 before, 0.5 after
 fn a_run_is_the_same_after_a_way_through_its_file() {
     let text = serde_json::to_string(&sheet()).expect("JSON");
     assert_eq!(serde_json::from_str::<Sheet>(&text).expect("a sheet"), sheet());
+}
+
+#[test]
+fn who_had_less_load_is_told_apart() {
+    let mut sheet = sheet();
+    sheet.entrants[1].one_of = 20;
+    assert!(markdown(&sheet).contains("| unit | direct | nginx (1/20) | streamgate |"));
+    for (file, svg) in pictures(&sheet) {
+        assert!(
+            svg.contains(">nginx (1/20)<") && svg.contains("(1/n): with that part of the clients"),
+            "{file}"
+        );
+    }
 }
 
 /// The lengths of the bars, in pixels.

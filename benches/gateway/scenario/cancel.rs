@@ -23,10 +23,12 @@ const ENGINE: [&str; 8] =
     ["--tokens", "60", "--inter-token", "50ms", "--event-bytes", "230", "--first-event", "20ms"];
 /// Between the starts of two clients, and so between two that leave.
 const SPACING: Duration = Duration::from_millis(1);
-/// All that left must be seen by then.
-const SEEN_WITHIN: Duration = Duration::from_secs(10);
-/// Or, behind one that may fail, whatever it has left the engine to do must be done: a prefill of 30 s, and its answer.
-const DONE_WITHIN: Duration = Duration::from_secs(60);
+/// The engine must be done by then with all that clients have left; behind one that may fail, with a prefill of 30 s
+/// and the answer to it.
+const DONE_WITHIN: Duration = Duration::from_secs(10);
+const WORKED_OFF_WITHIN: Duration = Duration::from_secs(60);
+/// An engine that has had nothing to do for so long gets nothing more of clients that have left.
+const STAYS_IDLE: Duration = Duration::from_secs(1);
 /// Between two looks at the engine's list.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -74,9 +76,11 @@ struct Outcomes {
     gone_us: Vec<u32>,
     /// Tokens generated after the client left, of a hundred that were generated in all.
     wasted_percent: f64,
-    /// Requests of clients that had left which the engine worked off.
-    unseen: usize,
     left: usize,
+    /// Of those, whose requests the engine had got and worked off.
+    untold: usize,
+    /// Of those, whose requests never came to the engine: the machine lags.
+    never_asked: usize,
 }
 
 #[derive(Default)]
@@ -109,11 +113,19 @@ impl Measured {
     async fn target(&mut self, fleet: &Fleet, phase: &Phase, target: Target) -> Result<(), Error> {
         let mut outcome = phase.run(fleet, target).await?;
         self.wasted.push(target, outcome.wasted_percent);
-        if outcome.unseen > 0 {
-            let Outcomes { unseen, left, .. } = outcome;
+        let Outcomes { left, untold, never_asked, .. } = outcome;
+        if untold > 0 {
+            let name = phase.name;
+            fleet.fault(
+                target,
+                format!("{name}: the engine was not told of {untold} of {left} clients that left"),
+            )?;
+        }
+        if never_asked > 0 {
+            let name = phase.name;
             fleet.remark(
                 target,
-                format!("{}: of {left} clients that left, the engine was not told of {unseen}", phase.name),
+                format!("{name}: {never_asked} of {left} clients left before the engine was asked"),
             );
         }
         if !outcome.gone_us.is_empty() {
@@ -128,7 +140,8 @@ impl Phase {
     async fn run(&self, fleet: &Fleet, target: Target) -> Result<Outcomes, Error> {
         let (addr, control) = (fleet.addr(target), fleet.control());
         control.reset().await?;
-        let load = Load::start(target, fleet.part(target, self.clients), SPACING, |number| {
+        let clients = fleet.part(target, self.clients);
+        let load = Load::start(target, clients, SPACING, |number| {
             let ask = Ask { id: id(number), stream: self.stream, wishes: self.wishes };
             let leave = if number % 10 < self.leaving { self.leave.clone() } else { Leave::Never };
             let stream = client::stream(addr, ask, Fleet::tokens(target, TOKENS, EVENT_BYTES), leave);
@@ -137,20 +150,21 @@ impl Phase {
         let seen = fleet.accept(load.finish().await)?;
         let left = seen.iter().filter(|(_, seen)| seen.left_us.is_some()).count();
         let aborts = aborts(control, target, left).await?;
-        Ok(outcome(&seen, &aborts, left, control.count("tokens").await?))
+        let never_asked = u64::from(clients).saturating_sub(control.count("requests").await?);
+        Ok(outcome(&seen, &aborts, never_asked as usize, control.count("tokens").await?))
     }
 }
 
-/// The requests whose clients left, as the engine saw them: all, unless the target may fail and the engine has worked
-/// off the others.
+/// The requests whose clients left, as the engine saw them, once it is done with all.
 async fn aborts(control: Control, target: Target, left: usize) -> Result<HashMap<String, Abort>, Error> {
-    let within = if target.may_fail() { DONE_WITHIN } else { SEEN_WITHIN };
-    let deadline = Instant::now() + within;
+    let within = if target.may_fail() { WORKED_OFF_WITHIN } else { DONE_WITHIN };
+    let (deadline, mut busy) = (Instant::now() + within, Instant::now());
     loop {
-        // In this order: what has ended meanwhile is among the aborts.
-        let is_done = target.may_fail() && control.running().await? == 0;
+        if control.running().await? > 0 {
+            busy = Instant::now();
+        }
         let aborts = control.aborts().await?;
-        if aborts.len() == left || is_done {
+        if aborts.len() == left || busy.elapsed() > STAYS_IDLE {
             return Ok(aborts);
         }
         if Instant::now() > deadline {
@@ -165,23 +179,29 @@ fn id(number: u32) -> String {
     format!("bench-{number}")
 }
 
-/// Of a request of which the engine was not told, it generated every token.
-fn outcome(seen: &[(u32, Seen)], aborts: &HashMap<String, Abort>, left: usize, tokens: u64) -> Outcomes {
-    let (mut gone_us, mut wasted, mut unseen) = (Vec::new(), 0, 0);
+/// Of a request that the engine got and was not told of, it generated every token.
+fn outcome(
+    seen: &[(u32, Seen)],
+    aborts: &HashMap<String, Abort>,
+    never_asked: usize,
+    tokens: u64,
+) -> Outcomes {
+    let (mut gone_us, mut wasted, mut left, mut unmatched, mut unmatched_seen) = (Vec::new(), 0, 0, 0, 0);
     for (number, seen) in seen {
         let Some(left_us) = seen.left_us else { continue };
-        let generated = match aborts.get(&id(*number)) {
-            Some(abort) => {
-                gone_us.push(u32::try_from(abort.at_us.saturating_sub(left_us)).unwrap_or(u32::MAX));
-                abort.tokens
-            }
-            None => {
-                unseen += 1;
-                u64::from(TOKENS)
-            }
-        };
-        wasted += generated.saturating_sub(u64::from(seen.tokens.seen()));
+        left += 1;
+        let read = u64::from(seen.tokens.seen());
+        if let Some(abort) = aborts.get(&id(*number)) {
+            gone_us.push(u32::try_from(abort.at_us.saturating_sub(left_us)).unwrap_or(u32::MAX));
+            wasted += abort.tokens.saturating_sub(read);
+        } else {
+            unmatched += 1;
+            unmatched_seen += read;
+        }
     }
+    let never_asked = never_asked.min(unmatched);
+    let untold = unmatched - never_asked;
+    wasted += (untold as u64 * u64::from(TOKENS)).saturating_sub(unmatched_seen);
     let wasted_percent = if tokens == 0 { 0.0 } else { wasted as f64 * 100.0 / tokens as f64 };
-    Outcomes { gone_us, wasted_percent, unseen, left }
+    Outcomes { gone_us, wasted_percent, left, untold, never_asked }
 }

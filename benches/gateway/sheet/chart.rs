@@ -36,7 +36,7 @@ pub(super) struct Bar {
 #[derive(Debug)]
 pub(super) struct Chart {
     pub(super) title: &'static str,
-    pub(super) unit: String,
+    pub(super) subtitle: String,
     pub(super) scale: Scale,
     pub(super) bars: Vec<Bar>,
 }
@@ -57,18 +57,13 @@ impl Chart {
             top += THICK * bar.values.len() as f64 + GAP;
         }
         let height = top - GAP + FOOT;
-        let (title, subtitle) = (escaped(self.title), escaped(&self.subtitle()));
+        let (title, subtitle) = (escaped(self.title), escaped(&self.subtitle));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
              height=\"{height}\" role=\"img\" aria-label=\"{title}\">\n<style>{STYLE}</style>\n\
              <text class=\"t\" x=\"0\" y=\"16\">{title}</text>\n<text class=\"s\" x=\"0\" y=\"34\">{subtitle}</text>\n\
              {body}</svg>\n"
         )
-    }
-
-    fn subtitle(&self) -> String {
-        let scale = if self.scale == Scale::Logarithmic { ", logarithmic" } else { "" };
-        format!("{}{scale}; less is better", self.unit)
     }
 
     fn bar(&self, bar: &Bar, top: f64) -> String {

@@ -48,6 +48,8 @@ pub(crate) struct Entrant {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) version: String,
+    /// Of so many clients that others get it was given one.
+    pub(crate) one_of: u32,
     /// What it was started with; empty where nothing was.
     pub(crate) command: Vec<String>,
     /// Why it did not run.
@@ -72,6 +74,13 @@ pub(crate) struct Remark {
     pub(crate) scenario: String,
     pub(crate) name: String,
     pub(crate) text: String,
+}
+
+impl Entrant {
+    /// What stands above its column and beside its bar.
+    fn label(&self) -> String {
+        if self.one_of == 1 { self.title.clone() } else { format!("{} (1/{})", self.title, self.one_of) }
+    }
 }
 
 impl Figure {

@@ -15,7 +15,7 @@ struct Subject {
 const SUBJECTS: [Subject; 5] = [
     Subject {
         file: "latency.svg",
-        title: "Added latency of an event, median (dark) and 99th percentile (light)",
+        title: "Added latency of an event, median (above) and 99th percentile (below)",
         scenario: "streams",
         figures: &["added latency per event, p50", "added latency per event, p99"],
         scale: Scale::Logarithmic,
@@ -69,7 +69,14 @@ fn chart(sheet: &Sheet, subject: &Subject) -> Option<Chart> {
     let bars = proxies.filter_map(|entrant| {
         let values: Option<Vec<f64>> =
             figures.iter().map(|figure| figure.values.get(&entrant.name).copied()).collect();
-        Some(Bar { label: entrant.title.clone(), values: values?, is_ours: entrant.name == OURS })
+        Some(Bar { label: entrant.label(), values: values?, is_ours: entrant.name == OURS })
     });
-    Some(Chart { title: subject.title, unit, scale: subject.scale, bars: bars.collect() })
+    let parts = if sheet.entrants.iter().any(|entrant| entrant.one_of > 1) {
+        "; (1/n): with that part of the clients"
+    } else {
+        ""
+    };
+    let unit = unit + if subject.scale == Scale::Logarithmic { ", logarithmic" } else { "" };
+    let subtitle = format!("{unit}; less is better{parts}");
+    Some(Chart { title: subject.title, subtitle, scale: subject.scale, bars: bars.collect() })
 }

@@ -30,7 +30,7 @@ fn machine(sheet: &Sheet) -> String {
 }
 
 fn head(ran: &[&Entrant]) -> String {
-    let titles: Vec<&str> = ran.iter().map(|entrant| entrant.title.as_str()).collect();
+    let titles: Vec<String> = ran.iter().map(|entrant| entrant.label()).collect();
     format!("| scenario | figure | unit | {} | streamgate / nginx |", titles.join(" | "))
 }
 
