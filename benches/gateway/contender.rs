@@ -54,7 +54,7 @@ const PLAIN: Contender = Contender {
     reloads_by: None,
 };
 
-const ALL: [Contender; 6] = [
+static ALL: [Contender; 6] = [
     Contender {
         target: Target::Nginx,
         args: include_str!("../../bench/nginx.args"),
@@ -106,8 +106,7 @@ const ALL: [Contender; 6] = [
 impl Contender {
     /// The one behind a target; `None` for the engine, bare Pingora and ours.
     pub(crate) fn of(target: Target) -> Option<&'static Self> {
-        static CONTENDERS: [Contender; 6] = ALL;
-        CONTENDERS.iter().find(|contender| contender.target == target)
+        ALL.iter().find(|contender| contender.target == target)
     }
 
     /// Its version, as it says itself or as it was installed.

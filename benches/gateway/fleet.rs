@@ -69,8 +69,10 @@ impl Fleet {
 
     async fn add(&mut self, options: &Options, target: Target) -> Result<(), Error> {
         let contender = Contender::of(target);
-        // The report has said why.
-        if target.may_fail() && contender.is_some_and(|contender| contender.version().is_err()) {
+        let over_tls = matches!(self.scenario, Scenario::Tls | Scenario::H2);
+        // Of those that are not installed the report has said why.
+        let is_out = |one: &Contender| (over_tls && !one.takes_tls) || one.version().is_err();
+        if target.may_fail() && contender.is_some_and(is_out) {
             return Ok(());
         }
         if let Some(reason) = contender.and_then(|contender| contender.leaves_out(self.scenario)) {
@@ -188,7 +190,7 @@ impl Fleet {
     pub(crate) fn reload(&self, target: Target, number: u32) -> Result<(), Error> {
         let Some(proxy) = self.proxies.get(&target) else { return Ok(()) };
         if target == Target::Gateway {
-            let patience = if number % 2 == 0 { "11m" } else { "10m" };
+            let patience = if number.is_multiple_of(2) { "11m" } else { "10m" };
             let text = CONFIGURATION.replace("10m", patience);
             write_configuration(&text, self.engine_addr, self.dir.path())?;
         }

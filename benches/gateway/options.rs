@@ -9,7 +9,7 @@ use crate::target::Target;
 #[derive(Debug, clap::Parser)]
 #[command(name = "bench.sh")]
 pub(crate) struct Options {
-    /// Fewer rounds and shorter runs: about a minute, and rougher figures.
+    /// Fewer rounds and shorter runs: about two minutes, and rougher figures.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Run only this scenario; may be given several times.

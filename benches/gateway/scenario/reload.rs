@@ -109,7 +109,7 @@ impl Peak {
     fn once(&mut self, fleet: &Fleet, target: Target, pid: u32) -> Result<(), Error> {
         self.reloads += 1;
         fleet.reload(target, self.reloads)?;
-        if self.reloads % LOOK_EVERY == 0 {
+        if self.reloads.is_multiple_of(LOOK_EVERY) {
             self.processes = self.processes.max(sample::members(pid)?.len());
             self.memory_kib = self.memory_kib.max(sample::pss_kib(pid)?);
         }
