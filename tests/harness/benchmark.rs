@@ -1,6 +1,7 @@
 //! The gateway's benchmark where it is pure: which answers it takes for right, and what it makes of figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::judge::{Answer, Tokens, Wrong};
 use super::sheet::{Entrant, Figure, Machine, Remark, Sheet, markdown, pictures};
@@ -194,4 +195,26 @@ fn pictures_name_all_who_ran_and_are_whole() {
             assert_eq!(svg.contains(&format!(">{title}<")), is_there, "{file}, {title}");
         }
     }
+}
+
+/// The words in capitals between two `@` in a text.
+fn places(text: &str) -> BTreeSet<String> {
+    let is_place =
+        |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte == b'_' || byte.is_ascii_uppercase());
+    text.split('@').skip(1).filter(is_place).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_the_files_of_contenders_ask_for_is_put_in() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut known = places(include_str!("../../benches/gateway/contender.rs"));
+    // A remark's word for all of them.
+    known.insert("WORDS".to_owned());
+    let mut asked = BTreeSet::new();
+    for entry in std::fs::read_dir(root.join("bench")).expect("bench/") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("text");
+        asked.extend(places(&text));
+    }
+    assert!(asked.len() > 7, "only {asked:?} are asked for");
+    assert_eq!(asked.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
 }
