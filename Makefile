@@ -1,6 +1,6 @@
 # `make run` and `make test` are all a newcomer needs; both install what the build needs.
 
-.PHONY: run test check bench fuzz chaos soak mutants golden dist deb sbom docker clean
+.PHONY: run test check bench bench-side fuzz chaos soak mutants golden dist deb sbom docker clean
 
 ## Start the gateway with three simulated engines.
 run:
@@ -24,6 +24,11 @@ check:
 bench:
 	@scripts/setup.sh
 	scripts/bench.sh
+
+## The same beside HAProxy, Envoy and other gateways for models, which it installs below target/contenders. Takes half an hour.
+bench-side:
+	@scripts/setup.sh
+	scripts/bench.sh --contenders --pictures target/pictures
 
 ## Fuzz every parser of foreign bytes, a minute each; with a nightly compiler and cargo-fuzz it is led by coverage.
 fuzz:

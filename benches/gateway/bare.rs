@@ -14,19 +14,28 @@ use pingora::proxy::{ProxyHttp, Session, http_proxy_service};
 use pingora::server::configuration::ServerConf;
 
 use crate::error::Error;
-use crate::process::Proxy;
+use crate::process::{PROXY_CORE, Ports, Proxy, Start};
 
 /// The first argument of a process that is to be the bare proxy.
 const ARGUMENT: &str = "--as-bare-pingora";
+/// How long it may take to start.
+const START: Duration = Duration::from_secs(5);
 /// Idle connections are closed before the engine (5 s) would.
 const IDLE: Duration = Duration::from_secs(4);
 
 /// Starts it in front of `engine`.
 pub(crate) async fn start(engine: SocketAddr) -> Result<Proxy, Error> {
     let program = std::env::current_exe().map_err(|error| Error::io("find this program", error))?;
-    let args =
-        |[addr, _]: [SocketAddr; 2]| Ok(vec![ARGUMENT.to_owned(), addr.to_string(), engine.to_string()]);
-    Proxy::start("bare Pingora", &program.display().to_string(), args).await
+    let ports = Ports::reserve()?;
+    let start = Start {
+        name: "bare Pingora",
+        core: PROXY_CORE,
+        program: program.display().to_string(),
+        args: vec![ARGUMENT.to_owned(), ports.addr().to_string(), engine.to_string()],
+        environment: None,
+        within: START,
+    };
+    Proxy::start(&start, ports).await
 }
 
 /// Whether this process is to be the bare proxy: between which addresses.

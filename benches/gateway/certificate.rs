@@ -1,4 +1,4 @@
-//! The certificate of both proxies: one that vouches for itself, with a P-256 key, as most servers have.
+//! The certificate of all proxies: one that vouches for itself, with a P-256 key, as most servers have.
 
 use std::path::Path;
 
@@ -12,10 +12,11 @@ use openssl::x509::{X509, X509NameBuilder};
 
 use crate::error::Error;
 
-/// Writes `server.crt` and `server.key` into `dir`.
+/// Writes `server.crt` and `server.key` into `dir`, and both in one as `server.pem`, as HAProxy wants them.
 pub(crate) fn write(dir: &Path) -> Result<(), Error> {
     let failed = |error| Error::io("make a certificate", error);
     let (certificate, key) = make().map_err(|error| failed(std::io::Error::other(error)))?;
+    std::fs::write(dir.join("server.pem"), [&*certificate, &*key].concat()).map_err(failed)?;
     std::fs::write(dir.join("server.crt"), certificate).map_err(failed)?;
     std::fs::write(dir.join("server.key"), key).map_err(failed)
 }

@@ -6,15 +6,14 @@
 //! await), and a stream keeps nothing but an incomplete event.
 
 use std::cell::RefCell;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::answer::Answer;
-use crate::tokens::Tokens;
+use crate::judge::{Answer, Tokens, Wrong};
 
 /// Room for one read.
 const READ_BYTES: usize = 64 << 10;
@@ -26,31 +25,6 @@ thread_local! {
 /// Lends room for one read, which nobody holds across an await.
 pub(crate) fn with_scratch<T>(read: impl FnOnce(&mut [u8]) -> T) -> T {
     SCRATCH.with_borrow_mut(|scratch| read(scratch))
-}
-
-/// What can be wrong with one exchange.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Wrong {
-    #[error("the connection failed")]
-    Connection(#[from] io::Error),
-    #[error("the connection ended before the answer did")]
-    CutOff,
-    #[error("status {0}")]
-    Status(u16),
-    #[error("the answer is not framed as HTTP frames it")]
-    Framing,
-    #[error("token {got} came where {wanted} was due")]
-    Order { got: u64, wanted: u32 },
-    #[error("an event of {got} bytes, where {wanted} were sent")]
-    Size { got: usize, wanted: usize },
-    #[error("an error event: {0}")]
-    ErrorEvent(String),
-    #[error("the answer ended after {seen} of {wanted} tokens, or without [DONE]")]
-    Incomplete { seen: u32, wanted: u32 },
-    #[error("the answer holds something else than what was sent")]
-    Content,
-    #[error("it ended where it should have gone on")]
-    TooEarly,
 }
 
 /// Microseconds since 1970.
@@ -77,14 +51,15 @@ pub(crate) struct Ask {
     /// The request's id, by which the engine knows it.
     pub(crate) id: String,
     pub(crate) stream: bool,
-    /// Further header lines, each with its line end.
-    pub(crate) headers: &'static str,
+    /// What the engine is asked for besides, as JSON: in the body, as not every gateway passes a client's headers on.
+    pub(crate) wishes: &'static str,
 }
 
 impl Ask {
     pub(crate) fn body(&self) -> String {
+        let wishes = if self.wishes.is_empty() { "{}" } else { self.wishes };
         format!(
-            "{{\"model\":\"sim-model\",\"stream\":{},\"messages\":[{{\"role\":\"user\",\"content\":\"Tell me a story.\"}}]}}",
+            "{{\"model\":\"sim-model\",\"stream\":{},\"sim\":{wishes},\"messages\":[{{\"role\":\"user\",\"content\":\"Tell me a story.\"}}]}}",
             self.stream
         )
     }
@@ -94,8 +69,6 @@ impl Ask {
         let request = http::Request::post("https://bench/v1/chat/completions")
             .header("content-type", "application/json")
             .header("x-request-id", &self.id);
-        let lines = self.headers.lines().filter_map(|line| line.split_once(": "));
-        let request = lines.fold(request, |request, (name, value)| request.header(name, value));
         request.body(()).unwrap_or_default()
     }
 
@@ -104,9 +77,8 @@ impl Ask {
         let body = self.body();
         format!(
             "POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n\
-             x-request-id: {}\r\n{}content-length: {}\r\n\r\n{body}",
+             x-request-id: {}\r\ncontent-length: {}\r\n\r\n{body}",
             self.id,
-            self.headers,
             body.len()
         )
         .into_bytes()

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::client::{self, Wrong};
+use crate::client;
 use crate::error::Error;
-use crate::fleet::Target;
+use crate::judge::Wrong;
+use crate::target::Target;
 
 /// Between two looks at a value that we wait for.
 const LOOK_EVERY: Duration = Duration::from_millis(5);

@@ -1,10 +1,11 @@
-//! What can go wrong with a run as a whole. What can go wrong with one exchange is `client::Wrong`.
+//! What can go wrong with a run as a whole. What can go wrong with one exchange is `judge::Wrong`.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::client::Wrong;
-use crate::fleet::Target;
+use crate::judge::Wrong;
+use crate::target::Target;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -14,8 +15,14 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
-    #[error("{0} ended before it was ready")]
-    NotReady(&'static str),
+    #[error("{name} was not ready in time, or ended before: see {output}")]
+    NotReady { name: &'static str, output: String },
+    #[error("{} is not what a run of this benchmark writes", file.display())]
+    NoSheet {
+        file: PathBuf,
+        #[source]
+        source: serde_json::Error,
+    },
     #[error("{wrong} of {all} exchanges went wrong ({target:?}); the first one")]
     Incorrect {
         target: Target,
@@ -24,6 +31,8 @@ pub(crate) enum Error {
         #[source]
         first: Wrong,
     },
+    #[error("{text} ({target:?})")]
+    Fault { target: Target, text: String },
     #[error("the engine did not answer a question about itself")]
     Control(#[source] Wrong),
     #[error("the engine's answer about itself lacks {0}")]

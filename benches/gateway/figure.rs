@@ -1,68 +1,33 @@
-//! Figures, and the little arithmetic behind them. Pure.
+//! Values over the rounds, and the little arithmetic that makes figures of them. Pure.
 
-use crate::fleet::Target;
+use std::collections::BTreeMap;
 
-/// One line of the report: what was measured, for each target that has it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Figure {
-    pub(crate) scenario: &'static str,
-    pub(crate) name: String,
-    pub(crate) unit: &'static str,
-    pub(crate) direct: Option<f64>,
-    pub(crate) nginx: Option<f64>,
-    pub(crate) bare: Option<f64>,
-    pub(crate) gateway: Option<f64>,
-}
-
-impl Figure {
-    /// How many times nginx's figure ours is.
-    pub(crate) fn ratio(&self) -> Option<f64> {
-        self.gateway.zip(self.nginx).filter(|(_, nginx)| *nginx > 0.0).map(|(gateway, nginx)| gateway / nginx)
-    }
-}
+use crate::sheet::Figure;
+use crate::target::Target;
 
 /// Values of each target over the rounds.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rounds {
-    direct: Vec<f64>,
-    nginx: Vec<f64>,
-    bare: Vec<f64>,
-    gateway: Vec<f64>,
-}
+pub(crate) struct Rounds(BTreeMap<Target, Vec<f64>>);
 
 impl Rounds {
     pub(crate) fn push(&mut self, target: Target, value: f64) {
-        match target {
-            Target::Direct => self.direct.push(value),
-            Target::Nginx => self.nginx.push(value),
-            Target::Bare => self.bare.push(value),
-            Target::Gateway => self.gateway.push(value),
-        }
+        self.0.entry(target).or_default().push(value);
     }
 
     /// What the proxies add to what the engine alone takes, round by round.
     pub(crate) fn added(&self) -> Self {
+        let direct = self.0.get(&Target::Direct).map(Vec::as_slice).unwrap_or_default();
         let minus_direct =
-            |values: &[f64]| values.iter().zip(&self.direct).map(|(value, direct)| value - direct).collect();
-        Self {
-            direct: Vec::new(),
-            nginx: minus_direct(&self.nginx),
-            bare: minus_direct(&self.bare),
-            gateway: minus_direct(&self.gateway),
-        }
+            |values: &[f64]| values.iter().zip(direct).map(|(value, direct)| value - direct).collect();
+        let proxies = self.0.iter().filter(|(target, _)| **target != Target::Direct);
+        Self(proxies.map(|(target, values)| (*target, minus_direct(values))).collect())
     }
 
     /// The median round of each target.
-    pub(crate) fn figure(&self, scenario: &'static str, name: &str, unit: &'static str) -> Figure {
-        Figure {
-            scenario,
-            name: name.to_owned(),
-            unit,
-            direct: median(&self.direct),
-            nginx: median(&self.nginx),
-            bare: median(&self.bare),
-            gateway: median(&self.gateway),
-        }
+    pub(crate) fn figure(&self, scenario: &str, name: &str, unit: &str) -> Figure {
+        let value =
+            |(target, values): (&Target, &Vec<f64>)| Some((target.name().to_owned(), median(values)?));
+        Figure::new(scenario, name, unit, self.0.iter().filter_map(value).collect())
     }
 }
 

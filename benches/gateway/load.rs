@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use crate::client::{Ask, Wrong};
+use crate::client::Ask;
 use crate::error::Error;
-use crate::fleet::Target;
+use crate::judge::Wrong;
+use crate::target::Target;
 
 /// Clients that run.
 #[derive(Debug)]
@@ -37,26 +38,21 @@ impl<T: Send + 'static> Load<T> {
         Self { target, clients }
     }
 
-    /// Waits for all of them; gives what they saw, in no order.
-    ///
-    /// # Errors
-    /// One or more went wrong.
-    pub(crate) async fn finish(mut self) -> Result<Vec<T>, Error> {
-        let (all, mut seen, mut first, mut wrong) = (self.clients.len(), Vec::new(), None, 0);
+    /// Waits for all of them.
+    pub(crate) async fn finish(mut self) -> Finished<T> {
+        let (target, all) = (self.target, self.clients.len());
+        let mut finished = Finished { target, all, seen: Vec::new(), wrong: 0, first: None };
         while let Some(joined) = self.clients.join_next().await {
             match joined {
-                Ok(Ok(one)) => seen.push(one),
+                Ok(Ok(one)) => finished.seen.push(one),
                 Ok(Err(error)) => {
-                    wrong += 1;
-                    first.get_or_insert(error);
+                    finished.wrong += 1;
+                    finished.first.get_or_insert(error);
                 }
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             }
         }
-        match first {
-            None => Ok(seen),
-            Some(first) => Err(Error::Incorrect { target: self.target, wrong, all, first }),
-        }
+        finished
     }
 
     /// All of them go on, as they should before they are told to end.
@@ -74,7 +70,28 @@ impl<T: Send + 'static> Load<T> {
     }
 }
 
+/// What became of all clients.
+#[derive(Debug)]
+pub(crate) struct Finished<T> {
+    pub(crate) target: Target,
+    pub(crate) all: usize,
+    /// What those saw whose answers were right, in no order.
+    pub(crate) seen: Vec<T>,
+    pub(crate) wrong: usize,
+    /// The first thing that was wrong.
+    pub(crate) first: Option<Wrong>,
+}
+
+impl<T> Finished<T> {
+    /// # Errors
+    /// One or more went wrong.
+    pub(crate) fn all_right(self) -> Result<Vec<T>, Error> {
+        let Self { target, all, seen, wrong, first } = self;
+        first.map_or(Ok(seen), |first| Err(Error::Incorrect { target, wrong, all, first }))
+    }
+}
+
 /// A stream, under the id `number`.
-pub(crate) fn ask_stream(number: u32, headers: &'static str) -> Ask {
-    Ask { id: format!("bench-{number}"), stream: true, headers }
+pub(crate) fn ask_stream(number: u32, wishes: &'static str) -> Ask {
+    Ask { id: format!("bench-{number}"), stream: true, wishes }
 }

@@ -1,9 +1,10 @@
 //! The gateway's benchmark: streamgate, nginx and bare Pingora side by side, in front of the same
-//! simulated engine.
+//! simulated engine; HAProxy, Envoy and other gateways for models too, where they are asked for.
 //!
 //! Run it with `make bench`; `scripts/bench.sh --help` lists the options. It prints one Markdown table,
-//! writes `target/bench.json`, and fails when any answer came through wrong: a figure of a broken
-//! stream is worth nothing. It judges no speed.
+//! writes `target/bench.json`, draws pictures of it, and fails when any answer came through wrong: a figure of a
+//! broken stream is worth nothing. Only of the contenders that are asked for (`contender`) a wrong answer is a figure
+//! itself (`ledger`). It judges no speed.
 //!
 //! The hard idea: on one machine everything disturbs everything. So each process is one of its own;
 //! the proxies have a core to themselves and the engine and the clients share another one; the
@@ -12,25 +13,27 @@
 //!
 //! ```text
 //! core 1: clients (this process) ---------- direct ------------------> engine (streamgate sim)
-//!              \----> core 0: nginx | bare Pingora | streamgate --/
+//!              \----> core 0: nginx | ... | bare Pingora | streamgate --/
 //! ```
 
-mod answer;
 mod bare;
 mod certificate;
 mod client;
+mod contender;
 mod control;
 mod error;
 mod figure;
 mod fleet;
+mod judge;
+mod ledger;
 mod load;
-mod nginx;
 mod options;
 mod process;
 mod report;
 mod sample;
 mod scenario;
-mod tokens;
+mod sheet;
+mod target;
 mod way;
 
 use std::process::ExitCode;
@@ -54,8 +57,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the scenarios. What was measured before an error is reported too.
+/// Runs the scenarios, or shows an earlier run. What was measured before an error is reported too.
 fn run(options: &Options) -> Result<(), Error> {
+    if let Some(file) = &options.from {
+        let report = Report::read(file)?;
+        report.print()?;
+        return options.pictures.as_deref().map_or(Ok(()), |dir| report.draw(dir));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -69,6 +77,7 @@ fn run(options: &Options) -> Result<(), Error> {
         }
     });
     report.finish(&options.json)?;
+    options.pictures.as_deref().map_or(Ok(()), |dir| report.draw(dir))?;
     measured
 }
 

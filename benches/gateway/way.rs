@@ -18,10 +18,9 @@ use tokio::io::{AsyncRead as _, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_openssl::SslStream;
 
-use crate::answer::Answer;
-use crate::client::{self, Ask, Leave, Seen, Wrong, unix_us};
-use crate::fleet::Target;
-use crate::tokens::Tokens;
+use crate::client::{self, Ask, Leave, Seen, unix_us};
+use crate::judge::{Answer, Tokens, Wrong};
+use crate::target::Target;
 
 /// Windows of an HTTP/2 client: it never lets a proxy wait.
 const WINDOW: u32 = 16 << 20;
@@ -37,11 +36,6 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// Whom they come to. Bare Pingora would have to be set up for TLS by us, and would be a gateway of ours then.
-    pub(crate) fn targets(self) -> &'static [Target] {
-        if self == Self::Plain { &Target::ALL } else { &[Target::Direct, Target::Nginx, Target::Gateway] }
-    }
-
     /// How they come to this one.
     pub(crate) fn to(self, target: Target) -> Self {
         if target == Target::Direct { Self::Plain } else { self }

@@ -3,6 +3,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+// Parts of the gateway's benchmark: it judges answers and makes tables and pictures of figures.
+#[allow(dead_code, reason = "some faults of answers only the benchmark itself finds")]
+#[path = "../../benches/gateway/judge/mod.rs"]
+mod judge;
+#[path = "../../benches/gateway/sheet/mod.rs"]
+mod sheet;
+
+mod benchmark;
 mod mutants;
 mod rows;
 

@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::warm;
+use super::{Outcome, Scenario, warm};
 use crate::client::{self, Leave};
 use crate::error::Error;
-use crate::figure::{Figure, Rounds};
-use crate::fleet::{Fleet, Target};
+use crate::figure::Rounds;
+use crate::fleet::Fleet;
 use crate::load::{self, Load};
 use crate::options::Options;
 use crate::sample;
-use crate::tokens::Tokens;
+use crate::target::Target;
 
 const STREAMS: u32 = 9_500;
 /// More than anyone waits for.
@@ -20,7 +20,7 @@ const TOKENS: u32 = 10_000;
 const EVENT_BYTES: usize = 230;
 const ENGINE: [&str; 8] =
     ["--tokens", "10", "--inter-token", "1s", "--event-bytes", "230", "--first-event", "200ms"];
-const LONG: &str = "x-sim-tokens: 10000\r\n";
+const LONG: &str = "{\"tokens\":10000}";
 const SPACING: Duration = Duration::from_millis(1);
 /// After the last one has come.
 const STEADY: Duration = Duration::from_secs(3);
@@ -34,19 +34,21 @@ struct Measured {
     fds_back: Rounds,
 }
 
-pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
+pub(super) async fn run(options: &Options) -> Result<Outcome, Error> {
+    let fleet = Fleet::start(options, Scenario::Large, &ENGINE).await?;
     warm(&fleet, 10, EVENT_BYTES).await?;
     let mut measured = Measured::default();
-    for target in Target::ALL {
-        measured.target(&fleet, target).await?;
+    for target in fleet.targets() {
+        let done = measured.target(&fleet, target).await;
+        fleet.bear(target, done).await?;
     }
     let figure = |rounds: &Rounds, name, unit| rounds.figure("large", name, unit);
-    Ok(vec![
+    let figures = vec![
         figure(&measured.memory, "memory with 9,500 streams", "MiB"),
         figure(&measured.engine_gone, "all leave: every engine request gone after", "ms"),
         figure(&measured.fds_back, "all leave: every file descriptor back after", "ms"),
-    ])
+    ];
+    Ok(fleet.outcome("large", figures))
 }
 
 impl Measured {
@@ -56,7 +58,8 @@ impl Measured {
         let (tell, told) = watch::channel(false);
         let mut load = Load::start(target, STREAMS, SPACING, |number| {
             let ask = load::ask_stream(number, LONG);
-            client::stream(addr, ask, Tokens::new(TOKENS, EVENT_BYTES), Leave::Told(told.clone()))
+            let tokens = Fleet::tokens(target, TOKENS, EVENT_BYTES);
+            client::stream(addr, ask, tokens, Leave::Told(told.clone()))
         });
         tokio::time::sleep(SPACING * STREAMS + STEADY).await;
         load.goes_on()?;
@@ -67,7 +70,7 @@ impl Measured {
         tell.send_replace(true);
         let (seen, gone) = tokio::join!(load.finish(), control.idle(target, GONE_WITHIN));
         self.engine_gone.push(target, gone?.as_secs_f64() * 1_000.0);
-        seen?;
+        fleet.accept(seen)?;
         if let (Some(pid), Some(before)) = (pid, fds_before) {
             fds_back(pid, before, target).await?;
             self.fds_back.push(target, began.elapsed().as_secs_f64() * 1_000.0);

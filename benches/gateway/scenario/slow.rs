@@ -8,13 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::client::{self, Ask, Wrong};
+use super::{Outcome, Scenario};
+use crate::client::{self, Ask};
 use crate::error::Error;
-use crate::figure::{Figure, Rounds};
-use crate::fleet::{Fleet, Target};
+use crate::figure::Rounds;
+use crate::fleet::Fleet;
+use crate::judge::Wrong;
 use crate::load::{self, Load};
 use crate::options::Options;
 use crate::sample;
+use crate::target::Target;
 
 const READERS: u32 = 50;
 /// 512 events of 64 KiB: 32 MiB.
@@ -35,20 +38,22 @@ struct Measured {
     end_to_end: Rounds,
 }
 
-pub(super) async fn run(options: &Options) -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
+pub(super) async fn run(options: &Options) -> Result<Outcome, Error> {
+    let fleet = Fleet::start(options, Scenario::Slow, &ENGINE).await?;
     let time = Duration::from_secs(if options.quick { 5 } else { 15 });
     let mut measured = Measured::default();
-    for target in Target::ALL {
-        measured.target(&fleet, target, time).await?;
+    for target in fleet.targets() {
+        let done = measured.target(&fleet, target, time).await;
+        fleet.bear(target, done).await?;
     }
     let figure = |rounds: &Rounds, name| rounds.figure("slow", name, "KiB");
-    Ok(vec![
+    let figures = vec![
         figure(&measured.user_space, "proxy memory per stalled stream"),
         figure(&measured.sockets, "in the proxy's sockets per stalled stream"),
         figure(&measured.proxy, "held by the proxy, both together"),
         figure(&measured.end_to_end, "written by the engine and not read by the client"),
-    ])
+    ];
+    Ok(fleet.outcome("slow", figures))
 }
 
 impl Measured {
@@ -57,17 +62,18 @@ impl Measured {
         let memory_before = pid.map(sample::rss_kib).transpose()?;
         control.reset().await?;
         let read = Arc::new(AtomicU64::new(0));
-        let mut load = Load::start(target, READERS, SPACING, |number| {
+        let readers = fleet.part(target, READERS);
+        let mut load = Load::start(target, readers, SPACING, |number| {
             reader(addr, load::ask_stream(number, ""), Arc::clone(&read))
         });
         tokio::time::sleep(time).await;
         load.goes_on()?;
         let written = control.count("bytes_written").await?;
         let held = written.saturating_sub(read.load(Relaxed));
-        let per_stream_kib = |bytes: u64| bytes as f64 / 1_024.0 / f64::from(READERS);
+        let per_stream_kib = |bytes: u64| bytes as f64 / 1_024.0 / f64::from(readers);
         self.end_to_end.push(target, per_stream_kib(held));
         if let (Some(pid), Some(before)) = (pid, memory_before) {
-            let user_space = (sample::rss_kib(pid)? - before) / f64::from(READERS);
+            let user_space = (sample::rss_kib(pid)? - before) / f64::from(readers);
             let sockets = sample::socket_bytes(addr.port(), fleet.engine_addr.port())?;
             let sockets = per_stream_kib(sockets);
             self.user_space.push(target, user_space);

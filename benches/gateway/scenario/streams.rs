@@ -1,16 +1,18 @@
 //! Many streams at the pace of tokens: the everyday load.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{turns, warm};
+use super::{Outcome, Scenario, turns, warm};
 use crate::error::Error;
-use crate::figure::{Figure, Rounds, percentile};
-use crate::fleet::{Fleet, Target};
+use crate::figure::{Rounds, percentile};
+use crate::fleet::Fleet;
 use crate::load::{self, Load};
 use crate::options::Options;
 use crate::sample;
-use crate::tokens::Tokens;
+use crate::sheet::Figure;
+use crate::target::Target;
 use crate::way::{self, Road, SHARING, Way};
 
 const STREAMS: u32 = 1_000;
@@ -33,20 +35,22 @@ struct Measured {
     memory: Rounds,
 }
 
-pub(super) async fn run(options: &Options, way: Way) -> Result<Vec<Figure>, Error> {
-    let fleet = Fleet::start(&options.binary, &ENGINE).await?;
+pub(super) async fn run(options: &Options, scenario: Scenario, way: Way) -> Result<Outcome, Error> {
+    let fleet = Fleet::start(options, scenario, &ENGINE).await?;
     warm(&fleet, TOKENS, EVENT_BYTES).await?;
-    let mut before = [0.0; 4];
-    for (before, target) in before.iter_mut().zip(Target::ALL) {
-        *before = fleet.pid(target).map_or(Ok(0.0), sample::rss_kib)?;
+    let mut before = BTreeMap::new();
+    for target in fleet.targets() {
+        before.insert(target, fleet.pid(target).map_or(Ok(0.0), sample::rss_kib)?);
     }
     let mut measured = Measured::default();
     for round in 0..if options.quick { 1 } else { 5 } {
-        for target in turns(way.targets(), round) {
-            measured.round(&fleet, way, target, before[target as usize]).await?;
+        for target in turns(&fleet.targets_of(way), round) {
+            let before = before.get(&target).copied().unwrap_or_default();
+            let done = measured.round(&fleet, way, target, before).await;
+            fleet.bear(target, done).await?;
         }
     }
-    Ok(measured.figures(way))
+    Ok(fleet.outcome(way.name("streams"), measured.figures(way)))
 }
 
 impl Measured {
@@ -54,14 +58,15 @@ impl Measured {
         let (addr, pid, way) = (fleet.door(way, target), fleet.pid(target), way.to(target));
         let roads = shared(way, target, addr).await?;
         let cpu_before = pid.map(sample::cpu_us).transpose()?;
-        let load = Load::start(target, STREAMS, SPACING, |number| {
-            let ask = load::ask_stream(number, "x-sim-stamp: 1\r\n");
+        let streams = fleet.part(target, STREAMS);
+        let load = Load::start(target, streams, SPACING, |number| {
+            let ask = load::ask_stream(number, "{\"stamp\":true}");
             let road = roads.get((number / SHARING) as usize).and_then(Road::share);
-            way::stream(way, addr, road, ask, Tokens::new(TOKENS, EVENT_BYTES))
+            way::stream(way, addr, road, ask, Fleet::tokens(target, TOKENS, EVENT_BYTES))
         });
         tokio::time::sleep(ALL_THERE).await;
         let memory = pid.map(sample::rss_kib).transpose()?;
-        let seen = load.finish().await?;
+        let seen = fleet.accept(load.finish().await)?;
         let cpu_after = pid.map(sample::cpu_us).transpose()?;
         let mut events: Vec<u32> =
             seen.iter().flat_map(|one| one.tokens.latencies_us.iter().copied()).collect();
@@ -71,8 +76,8 @@ impl Measured {
         self.first_p50.push(target, percentile(&mut firsts, 0.50));
         self.first_p99.push(target, percentile(&mut firsts, 0.99));
         if let (Some(before), Some(after), Some(memory)) = (cpu_before, cpu_after, memory) {
-            self.cpu.push(target, (after - before) / f64::from(STREAMS * TOKENS));
-            self.memory.push(target, (memory - before_kib) / f64::from(STREAMS));
+            self.cpu.push(target, (after - before) / (seen.len() as f64 * f64::from(TOKENS)));
+            self.memory.push(target, (memory - before_kib) / f64::from(streams));
         }
         Ok(())
     }
@@ -99,5 +104,5 @@ impl Measured {
 /// The connections that all streams share, of HTTP/2.
 async fn shared(way: Way, target: Target, addr: SocketAddr) -> Result<Vec<Road>, Error> {
     let count = if way == Way::H2 { STREAMS.div_ceil(SHARING) } else { 0 };
-    Load::start(target, count, Duration::ZERO, |_| Road::open(way, addr)).finish().await
+    Load::start(target, count, Duration::ZERO, |_| Road::open(way, addr)).finish().await.all_right()
 }

@@ -1,9 +1,9 @@
 //! Reads one HTTP/1.1 answer as it comes, in pieces of any size: its head, then its body unframed.
 //!
-//! Pure. It understands what the engine and the two proxies send, and takes anything else for an
+//! Pure. It understands what the engine and the proxies send, and takes anything else for an
 //! error. It does not keep the body: whoever pushes bytes in gives it a place.
 
-use crate::client::Wrong;
+use super::Wrong;
 
 /// Most header lines.
 const HEADERS_MAX: usize = 64;

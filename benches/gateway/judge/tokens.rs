@@ -1,11 +1,12 @@
 //! Checks the events of one stream as they come: every token there, once, in order and whole.
 //!
 //! Pure. It reads the engine's own form of events (token n is `tok<n> `, then a time stamp if one was
-//! asked for) and nothing more: a client that parsed JSON would cost more than what it measures.
+//! asked for) and nothing more: a client that parsed JSON would cost more than what it measures. A proxy that
+//! parses and writes events anew is held to less: the same tokens in the same order, whatever stands around them.
 
 use memchr::memmem;
 
-use crate::client::Wrong;
+use super::Wrong;
 
 /// What stands before a token's number.
 const TOKEN: &[u8] = b"\"content\":\"tok";
@@ -16,7 +17,8 @@ const STAMP: &[u8] = b" t=";
 #[derive(Debug)]
 pub(crate) struct Tokens {
     wanted: u32,
-    event_bytes: usize,
+    /// Bytes of each event with a token; `None` where events are written anew.
+    event_bytes: Option<usize>,
     seen: u32,
     done: bool,
     /// Body bytes that are not a whole event yet.
@@ -30,6 +32,15 @@ pub(crate) struct Tokens {
 impl Tokens {
     /// Expects so many tokens, each in an event of so many bytes.
     pub(crate) fn new(wanted: u32, event_bytes: usize) -> Self {
+        Self::of(wanted, Some(event_bytes))
+    }
+
+    /// Expects so many tokens behind a proxy that writes events anew.
+    pub(crate) fn rewritten(wanted: u32) -> Self {
+        Self::of(wanted, None)
+    }
+
+    fn of(wanted: u32, event_bytes: Option<usize>) -> Self {
         let (buffer, latencies_us) = (Vec::new(), Vec::new());
         Self { wanted, event_bytes, seen: 0, done: false, buffer, place: 0, latencies_us }
     }
@@ -97,8 +108,9 @@ impl Tokens {
         if number != u64::from(self.seen) {
             return Err(Wrong::Order { got: number, wanted: self.seen });
         }
-        if event.len() + 2 != self.event_bytes {
-            return Err(Wrong::Size { got: event.len() + 2, wanted: self.event_bytes });
+        let got = event.len() + 2;
+        if let Some(wanted) = self.event_bytes.filter(|wanted| *wanted != got) {
+            return Err(Wrong::Size { got, wanted });
         }
         self.seen += 1;
         if rest.starts_with(STAMP) {
