@@ -154,14 +154,14 @@ mod tests {
 
     #[test]
     fn every_scalar_means_the_same_by_both_ways() {
-        let straight = "a 10s 16KiB 127.0.0.1:80 12:30 1:30:00 50% /v1/x ${NAME} yes no on n nan inf Infinity null ~ true \
+        let straight = "a 10s 16KiB 127.0.0.1:80 12:30 1:30:00 50% /v1/x $NAME yes no on n nan inf Infinity null ~ true \
                         false truely 0 17 100/s e5 x1 1h 0s abc";
         for scalar in straight.split(' ') {
             assert!(same(scalar), "{scalar}");
             assert!(same(&format!("k: [{scalar}, {scalar}]\nl: {scalar}\n")), "{scalar}");
             same(&format!("{scalar}: 1\n"));
         }
-        let odd = "1.5 -1 +1 0x10 0o7 0b1 1e3 1_000 .5 .inf -.inf .nan True NULL Null FALSE 007 << = - ? !t &a *a é \
+        let odd = "${NAME} 1.5 -1 +1 0x10 0o7 0b1 1e3 1_000 .5 .inf -.inf .nan True NULL Null FALSE 007 << = - ? !t &a *a é \
                    99999999999999999999999999999999999999999999999999";
         for scalar in odd.split(' ') {
             for text in [
