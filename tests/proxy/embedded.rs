@@ -1,5 +1,6 @@
 //! Gateways of one's own: the example that redacts, as a process, and the other hooks in this one.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -185,7 +186,7 @@ fn what_keeps_the_example_from_starting_is_said_in_a_sentence() {
     let broken = dir.path().join("broken.yaml");
     std::fs::write(&broken, "nonsense: 1\n").expect("write the file");
     let missing = dir.path().join("missing.yaml");
-    let said = |arguments: &[&std::ffi::OsStr]| {
+    let said = |arguments: &[&OsStr]| {
         let output = Command::new(example()).args(arguments).output().expect("it runs");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
