@@ -203,6 +203,20 @@ fn keys_are_read_and_known_by_their_digests_alone() {
 }
 
 #[test]
+fn backends_that_are_the_gateway_itself_are_warned_of() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/loop.yaml");
+    let warnings: Vec<String> = loaded(&path).warnings.iter().map(ToString::to_string).collect();
+    let told = |line: u32, backend: usize, value: &str| {
+        format!(
+            "line {line}: clusters.c.backends[{backend}].url: {value}this is a listener of the gateway itself: a \
+             request would come back for ever (name the address of an engine)"
+        )
+    };
+    let of_the_environment = "\"https://localhost:${NUMBER}\": ";
+    assert_eq!(warnings, [told(9, 0, ""), told(10, 1, ""), told(11, 2, of_the_environment)]);
+}
+
+#[test]
 fn the_whole_file_loads_without_a_warning() {
     let full = loaded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/valid/full.yaml"));
     assert!(full.warnings.is_empty(), "{:?}", full.warnings);

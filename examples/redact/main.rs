@@ -15,29 +15,49 @@
 //! lines than one `data`. What it was not made for (other endpoints than chat and completions) is not let in. A key is
 //! looked for crudely: `risk-` followed by 16 letters is taken for one.
 
-#![allow(clippy::print_stdout, reason = "it says where it listens, as the command does")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it says where it listens, and why it does not, as the command does"
+)]
 
 mod chunk;
 mod text;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
+use std::process::ExitCode;
 
 use chunk::{Chunk, Field};
 use serde_json::{Value, json};
 use streamgate::Gateway;
-use streamgate::config::{self, Environment};
+use streamgate::config::{self, Environment, Problems};
 use streamgate::hooks::{Admit, Change, Facts, Observe, Unseen};
 use streamgate::rejection::{Class, Refusal};
-use streamgate::server::Listening;
+use streamgate::server::{Listening, StartError, chain};
 use streamgate::sse::{Event, EventKind};
 use text::{Text, hides_letters, plain, redact};
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// Exit codes, which are those of the command: bad usage or configuration, and what keeps it from starting.
+const WRONG: u8 = 64;
+const NOT_NOW: u8 = 75;
+
+fn main() -> ExitCode {
     env_logger::init();
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed(code, text)) => {
+            eprintln!("redact: {text}");
+            code.into()
+        }
+    }
+}
+
+fn serve() -> Result<(), Failed> {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
-    let [verb, _, file] = &args[..] else { return Err("usage: redact run|upgrade -c FILE".into()) };
+    let [verb, _, file] = &args[..] else {
+        return Err(Failed(WRONG, "usage: redact run|upgrade -c FILE".to_owned()));
+    };
     let builder = Gateway::builder(config::load(file.as_ref(), &Environment::detect())?)
         .file(file)
         .admit(Scope)
@@ -45,6 +65,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         .on_listening(announce);
     let builder = if verb == "upgrade" { builder.as_successor() } else { builder };
     Ok(builder.build()?.run()?)
+}
+
+/// An exit code, and why.
+struct Failed(u8, String);
+
+impl From<Problems> for Failed {
+    fn from(problems: Problems) -> Self {
+        Self(if problems.is_unreadable() { NOT_NOW } else { WRONG }, problems.to_string())
+    }
+}
+
+impl From<StartError> for Failed {
+    fn from(error: StartError) -> Self {
+        Self(if error.is_configuration() { WRONG } else { NOT_NOW }, chain(&error))
+    }
 }
 
 fn announce(listening: &Listening) {

@@ -169,8 +169,8 @@ fn what_is_hardly_meant_is_warned_of() {
     assert_eq!(
         warnings(&loaded),
         [
-            "line 2: keys: no keys: everyone who reaches 0.0.0.0:0 may use the engines (listen on a loopback address, \
-             or let only trusted networks reach it)",
+            "line 2: keys: no keys: everyone who reaches 0.0.0.0:0 may use the engines (name the clients in \
+             keys, listen on a loopback address, or let only trusted networks reach it)",
             "line 3: stream.half_close: finish without a heartbeat: a client that leaves in silence keeps its engine \
              busy (set a heartbeat, as in 15s)",
             "line 6: clusters.doubled.backends[1].url: the path of a url comes before the client's: \

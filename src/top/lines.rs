@@ -68,19 +68,27 @@ fn title(view: &View) -> Line<'static> {
 fn verdict(view: &View) -> Line<'static> {
     let bad = view.problems.iter().filter(|problem| problem.level > Level::Notice);
     let (number, worst) = bad.fold((0, Level::Ok), |(number, worst), one| (number + 1, worst.max(one.level)));
-    let head = if number == 0 { "All well".to_owned() } else { plural(number, "problem") };
-    let sum = |figure: fn(&Cluster) -> usize| view.clusters.iter().map(figure).sum::<usize>();
+    let head = match number {
+        0 if view.clusters.is_empty() => "Fixed answers only".to_owned(),
+        0 => "All well".to_owned(),
+        _ => plural(number, "problem"),
+    };
     let failed = match view.totals.failed {
         0 => "nothing failed".to_owned(),
         failed => format!("{failed} failed"),
     };
-    let gist = format!(
-        "  {} of {} serving, {failed} in the last {:.0} s",
-        sum(|cluster| cluster.now.up),
-        plural(sum(|cluster| cluster.now.of), "backend"),
-        view.totals.window_seconds
-    );
+    let gist = format!("  {}, {failed} in the last {:.0} s", serving(view), view.totals.window_seconds);
     Line::from(vec![span(head, mark(worst).1.add_modifier(Modifier::BOLD)), span(gist, PLAIN)])
+}
+
+/// How many backends serve. A file without clusters is sound and has none: "0 of 0" would say nothing.
+fn serving(view: &View) -> String {
+    if view.clusters.is_empty() {
+        return "no engines are configured".to_owned();
+    }
+    let sum = |figure: fn(&Cluster) -> usize| view.clusters.iter().map(figure).sum::<usize>();
+    let (up, of) = (sum(|cluster| cluster.now.up), sum(|cluster| cluster.now.of));
+    format!("{up} of {} serving", plural(of, "backend"))
 }
 
 /// The figures of all together, in pairs of a name and a value.

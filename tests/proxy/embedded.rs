@@ -1,5 +1,6 @@
 //! Gateways of one's own: the example that redacts, as a process, and the other hooks in this one.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -15,15 +16,20 @@ use streamgate::rejection::{Class, Refusal};
 
 const SECRET: &str = "sk-abcdEFGH0123_-ab";
 
-/// The example in front of one engine. `cargo test` builds it beside this binary.
-async fn redacting(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream) {
+/// The example. `cargo test` builds it beside this binary.
+fn example() -> PathBuf {
     let test = std::env::current_exe().expect("this binary");
     let profile = test.ancestors().nth(2).expect("target/PROFILE/deps");
     let example: PathBuf = profile.join("examples/redact");
     assert!(example.is_file(), "{} is missing: cargo build --example redact", example.display());
+    example
+}
+
+/// The example in front of one engine.
+async fn redacting(adjust: impl FnOnce(Settings) -> Settings) -> (Gateway, Upstream) {
     let upstream = Upstream::start().await;
     let settings = adjust(Settings::new(&[upstream.addr]));
-    (Gateway::start_by(Command::new(example), settings).await, upstream)
+    (Gateway::start_by(Command::new(example()), settings).await, upstream)
 }
 
 #[tokio::test]
@@ -172,6 +178,26 @@ async fn what_cannot_be_redacted_does_not_pass() {
     let refused = gateway.ask(&Request::post("/v1/embeddings", "{\"model\":\"m\",\"input\":\"hi\"}")).await;
     checks::rejected(&refused, 403, "forbidden");
     upstream.assert_not_asked();
+}
+
+#[test]
+fn what_keeps_the_example_from_starting_is_said_in_a_sentence() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let broken = dir.path().join("broken.yaml");
+    std::fs::write(&broken, "nonsense: 1\n").expect("write the file");
+    let missing = dir.path().join("missing.yaml");
+    let said = |arguments: &[&OsStr]| {
+        let output = Command::new(example()).args(arguments).output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let usage = "redact: usage: redact run|upgrade -c FILE\n".to_owned();
+    assert_eq!(said(&[]), (Some(64), usage));
+    let (code, text) = said(&["run".as_ref(), "-c".as_ref(), broken.as_ref()]);
+    let begin = format!("redact: {}:1: nonsense: ", broken.display());
+    assert!(code == Some(64) && text.starts_with(&begin), "{code:?} {text}");
+    let (code, text) = said(&["run".as_ref(), "-c".as_ref(), missing.as_ref()]);
+    let begin = format!("redact: {}: ", missing.display());
+    assert!(code == Some(75) && text.starts_with(&begin), "{code:?} {text}");
 }
 
 #[tokio::test]

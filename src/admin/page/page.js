@@ -28,12 +28,13 @@ function verdict({ problems, totals, clusters }) {
   const bad = problems.filter((problem) => problem.level !== "notice");
   const level = bad.length ? bad[0].level : "ok";
   mark(document.body, "level", level);
-  const headline = bad.length ? plural(bad.length, "problem") : "All well";
+  const headline = bad.length ? plural(bad.length, "problem") : clusters.length ? "All well" : "Fixed answers only";
   say(byId("headline"), headline);
   document.title = (bad.length ? headline : "ok") + " · streamgate";
   const sum = (figure) => clusters.reduce((sum, cluster) => sum + cluster[figure], 0);
   const failed = totals.failed ? count(totals.failed) + " failed" : "nothing failed";
-  say(byId("gist"), `${sum("up")} of ${plural(sum("of"), "backend")} serving, ${failed} in the last ${span(totals.window_seconds)}`);
+  const serving = clusters.length ? `${sum("up")} of ${plural(sum("of"), "backend")} serving` : "no engines are configured";
+  say(byId("gist"), `${serving}, ${failed} in the last ${span(totals.window_seconds)}`);
   each(byId("problems"), problems, (problem) => problem.what + "\n" + problem.why,
     () => make("li", "", make("i", "dot"), make("b"), make("span")),
     (row, problem) => {

@@ -13,6 +13,7 @@ mod headers;
 mod keys;
 mod listen;
 mod log;
+mod loops;
 mod names;
 mod respond;
 mod route;
@@ -49,6 +50,7 @@ pub(super) fn config(file: &raw::File, at: &At<'_>, environment: &Environment) -
     let routes = route::routes(file, &at.key("routes"), &above, &mut wanted);
     route::warn_unused(&routes, &clusters, &at.key("clusters"));
     route::warn_doubled(&routes, &clusters, &at.key("clusters"));
+    loops::warn(&server.listen, &clusters, &at.key("clusters"));
     let clusters = clusters.into_iter().map(|resolved| resolved.cluster).collect();
     let cors = cors::cors(file.cors.get(), &routes, &at.key("cors"));
     let sim = sim::engines(file, &at.key("sim"));

@@ -166,7 +166,7 @@ pub(super) fn warn_open(server: &Server, root: &At<'_>) {
     if let Some((_, open)) = reachable(server, root, |_| true) {
         root.key("keys").warning(
             format!("no keys: everyone who reaches {open} may use the engines"),
-            "listen on a loopback address, or let only trusted networks reach it",
+            "name the clients in keys, listen on a loopback address, or let only trusted networks reach it",
         );
     }
 }

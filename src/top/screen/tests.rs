@@ -79,6 +79,17 @@ fn what_is_wrong_stands_first() {
 }
 
 #[test]
+fn a_gateway_without_engines_says_so() {
+    let mut bare = view(2);
+    bare.problems.clear();
+    bare.clusters.clear();
+    bare.totals.failed = 0;
+    let mut shown = Shown { view: Some(bare), ..Shown::default() };
+    let want = "Fixed answers only  no engines are configured, nothing failed in the last 60 s";
+    assert_eq!(screen(&mut shown, 24)[1], want);
+}
+
+#[test]
 fn what_has_no_room_is_scrolled_to_and_not_beyond() {
     let mut shown = Shown { view: Some(view(64)), ..Shown::default() };
     let first = screen(&mut shown, 20);
