@@ -13,6 +13,12 @@ pub enum Failure {
     /// Refused, unreachable, or closed before the handshake was done.
     #[error("the backend could not be reached")]
     Connect,
+    /// The gateway itself lacks what any connection takes: a descriptor, or memory of the kernel's.
+    #[error("the gateway has no means left for a connection")]
+    Starved,
+    /// The gateway has no port left for one more connection to this backend.
+    #[error("the gateway has no port left for a connection to the backend")]
+    NoPort,
     /// No connection within `timeouts.connect`.
     #[error("connecting to the backend timed out")]
     ConnectTimeout,
@@ -56,10 +62,16 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Whether it is a want of the gateway's own, which says nothing of the backend.
+    pub fn is_own_want(self) -> bool {
+        matches!(self, Self::Starved | Self::NoPort)
+    }
+
     /// What the client is told of it, as a status or as an error event.
     pub fn rejection(self) -> Rejection {
         match self {
             Self::Connect => Rejection::UpstreamUnreachable,
+            Self::Starved | Self::NoPort => Rejection::Starved,
             Self::ConnectTimeout => Rejection::ConnectTimeout,
             Self::FirstEventTimeout => Rejection::FirstEventTimeout,
             Self::UnaryTimeout => Rejection::UnaryTimeout,
@@ -90,6 +102,7 @@ impl Failure {
             | Self::Empty
             | Self::NotHttp
             | Self::Status(_) => Outcome::UpstreamError,
+            Self::Starved | Self::NoPort => Outcome::Rejected,
             Self::ShuttingDown | Self::BackendRemoved => Outcome::Shutdown,
         }
     }
@@ -98,6 +111,8 @@ impl Failure {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Connect => "connect",
+            Self::Starved => "starved",
+            Self::NoPort => "no_port",
             Self::ConnectTimeout => "connect_timeout",
             Self::FirstEventTimeout => "first_event_timeout",
             Self::UnaryTimeout => "unary_timeout",

@@ -2,7 +2,8 @@
 //!
 //! An exchange may be tried once more, on a node not yet tried, as long as nothing has reached the
 //! client and the failed attempt surely does no more work. A request that was sent and timed out is
-//! never sent again: the first node may still be at work on it.
+//! never sent again: the first node may still be at work on it. Where the gateway lacks what any connection takes
+//! another node would be asked in vain; ports it has for each node, so another may still be reached.
 
 use crate::failure::Failure;
 
@@ -45,10 +46,12 @@ pub fn decide(facts: Facts) -> Decision {
     if allowed { Decision::Retry } else { Decision::GiveUp }
 }
 
-/// The failed node does no more work for this request, and the failure is not of the client's making.
+/// The failed node does no more work for this request, the failure is not of the client's making, and another node may
+/// do better.
 pub fn surely_over(failure: Failure) -> bool {
     match failure {
         Failure::Connect
+        | Failure::NoPort
         | Failure::ConnectTimeout
         | Failure::Unanswered
         | Failure::Disconnected
@@ -61,6 +64,7 @@ pub fn surely_over(failure: Failure) -> bool {
         | Failure::TotalTimeout
         | Failure::NotHttp
         | Failure::ShuttingDown
+        | Failure::Starved
         | Failure::BackendRemoved => false,
     }
 }
@@ -110,6 +114,7 @@ mod tests {
         use Failure::*;
         let yes = [
             Connect,
+            NoPort,
             ConnectTimeout,
             Unanswered,
             Disconnected,
@@ -126,6 +131,7 @@ mod tests {
             IdleTimeout,
             TotalTimeout,
             NotHttp,
+            Starved,
             ShuttingDown,
             BackendRemoved,
             Status(500),

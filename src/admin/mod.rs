@@ -1,8 +1,8 @@
 //! The admin listener: for operators and their tools, never for clients.
 //!
 //! Who may ask what is decided in `guard`, what is told of the fleet in `status`, what the live page shows in `live`
-//! and `facts`; requests come in and answers go out in `serve`, and what is done is here. `place` is the other side: how
-//! commands of this binary ask such a listener.
+//! and `facts`; requests come in and answers go out in `serve`, and what is done is here. `places` bounds how many may be
+//! connected. `place` is the other side: how commands of this binary ask such a listener.
 
 mod answer;
 mod facts;
@@ -10,6 +10,7 @@ mod guard;
 mod live;
 mod page;
 pub(crate) mod place;
+mod places;
 mod process;
 mod serve;
 mod status;
@@ -24,8 +25,10 @@ use crate::cluster::{Backend, Leave};
 use crate::config::{self, Address};
 use crate::proxy::Shared;
 use crate::reload::{Cause, Outcome, Reloader};
+use crate::told::Told;
 use answer::{Answer, json, not_allowed, reply, text};
 use live::{Frame, Live};
+use places::{CONNECTIONS_MAX, Places};
 
 const METRICS: &str = "text/plain; version=0.0.4";
 
@@ -42,6 +45,9 @@ pub struct Admin {
     /// Where clients are served, in the order of the file.
     listeners: Vec<Address>,
     live: Live,
+    places: Places,
+    /// Connections for which there was no place.
+    turned_away: Told,
 }
 
 /// What is asked for, by path alone.
@@ -97,7 +103,8 @@ impl Admin {
     /// clients are served, in the order of the file.
     pub fn new(shared: Arc<Shared>, reloader: Reloader, listeners: Vec<Address>) -> Self {
         let (was_checked, live) = (AtomicBool::new(false), Live::new(Instant::now()));
-        Self { shared, reloader, listeners, was_checked, live }
+        let (places, turned_away) = (Places::new(CONNECTIONS_MAX), Told::default());
+        Self { shared, reloader, listeners, was_checked, live, places, turned_away }
     }
 
     /// Whether each backend that is checked has had its first check.

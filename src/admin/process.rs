@@ -41,6 +41,7 @@ pub(super) fn memory(shared: &Arc<Shared>) -> Value {
         "held_head_bytes": shared.memory.heads(),
         "level": shared.memory.level() as u8,
         "limit_bytes": shared.memory.reading().limit,
+        "is_read": shared.memory.is_seen(),
     })
 }
 

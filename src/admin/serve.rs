@@ -1,8 +1,11 @@
 //! Requests in and answers out. Pingora's own way of serving wants each answer whole, and one of ours never ends:
 //! the events of the live page.
+//!
+//! Whoever is connected and has asked nothing waits at most [`PATIENCE`], and no longer than there is room for him
+//! (see `places`): each connection is a descriptor, and a probe must find one.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -13,15 +16,16 @@ use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use pingora_http::ResponseHeader;
+use tokio::time::timeout;
 
 use super::answer::{Answer, refused, text};
 use super::live::EVERY;
+use super::places::{CONNECTIONS_MAX, Place};
 use super::{Admin, PATHS, Page, guard};
 
-/// A connection is kept so long for the next request, in seconds.
-const KEEPALIVE: u64 = 60;
-/// Who takes nothing of a frame for so long has gone.
-const STALLED: Duration = Duration::from_secs(10);
+/// A request head is whole within so much time, counted from the connection or from the answer before it; a client
+/// takes something of an answer, and has sent the body that nobody wants of him, within as much.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[async_trait]
 impl HttpServerApp for Admin {
@@ -30,11 +34,16 @@ impl HttpServerApp for Admin {
         mut session: ServerSession,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
+        let Some(mut place) = self.places.enter() else {
+            self.tell_full();
+            return None;
+        };
         // A client that goes, or what is no HTTP, is no news.
-        if !matches!(session.read_request().await, Ok(true)) {
+        if !matches!(within(&mut place, session.read_request()).await, Some(Ok(true))) || !place.keep() {
             return None;
         }
-        session.set_keepalive(if *shutdown.borrow() { None } else { Some(KEEPALIVE) });
+        session.set_keepalive(if *shutdown.borrow() { None } else { Some(PATIENCE.as_secs()) });
+        session.set_write_timeout(Some(PATIENCE));
         match self.serve(&mut session, shutdown).await {
             Ok(()) => {}
             Err(error) => {
@@ -43,12 +52,30 @@ impl HttpServerApp for Admin {
             }
         }
         let settings = HttpPersistentSettings::for_session(&session);
-        let reusable = session.finish().await.ok()??;
+        place.let_go();
+        let reusable = within(&mut place, session.finish()).await?.ok()??;
         Some(ReusedHttpStream::from_reusable_stream(reusable, settings))
     }
 }
 
+/// What a client does that has us wait; `None` if it took too long, or the place was wanted by another.
+async fn within<T>(place: &mut Place<'_>, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = timeout(PATIENCE, work) => done.ok(),
+        () = place.is_wanted() => None,
+    }
+}
+
 impl Admin {
+    /// Says that nobody could make room.
+    fn tell_full(&self) {
+        if let Some(count) = self.turned_away.note(Instant::now()) {
+            log::warn!(
+                "admin: {count} connections were closed at once: {CONNECTIONS_MAX} are open, and all are being answered"
+            );
+        }
+    }
+
     async fn serve(&self, session: &mut ServerSession, shutdown: &ShutdownWatch) -> Result<()> {
         let head = session.req_header();
         let (method, path) = (head.method.as_str().to_owned(), head.uri.path().to_owned());
@@ -69,7 +96,6 @@ impl Admin {
     /// Sends a frame a second until the one who watches leaves, or the listener ends.
     async fn events(&self, session: &mut ServerSession, mut shutdown: ShutdownWatch) -> Result<()> {
         session.set_keepalive(None);
-        session.set_write_timeout(Some(STALLED));
         let mut head = ResponseHeader::build(200, Some(4))?;
         head.insert_header(CONTENT_TYPE, "text/event-stream")?;
         head.insert_header(CACHE_CONTROL, "no-store")?;

@@ -11,6 +11,8 @@
 //! holds when it is asked. What is asked all the time is one atomic, the level.
 
 mod choose;
+mod heads;
+mod kept;
 mod leaving;
 mod level;
 mod meter;
@@ -19,7 +21,7 @@ mod watch;
 mod young;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -27,6 +29,7 @@ use slab::Slab;
 use tokio::sync::watch as channel;
 
 pub use choose::{Holding, Kind};
+pub use heads::HeadBytes;
 use leaving::Leaving;
 pub use level::{Level, Reading};
 pub use meter::Meter;
@@ -35,10 +38,6 @@ use young::Young;
 
 /// Every timeout that waits for a client's bytes is divided by this while memory is short.
 const HASTE: u32 = 10;
-
-/// All heads that are not whole may have this part of the memory together. They are bounded beforehand: thousands of
-/// clients can send one at once, and whoever is to be told must be polled first.
-const HEADS_PART: u64 = 16;
 
 /// Somebody who holds memory for a client and can be made to let go of it.
 pub trait Holder: Send + Sync {
@@ -59,6 +58,8 @@ pub struct Memory {
     /// Wakes when it changes.
     changed: channel::Sender<Level>,
     reading: Mutex<Reading>,
+    /// All that is to be looked at could be read the last time.
+    seen: AtomicBool,
     heads: AtomicU64,
     heads_max: u64,
     streams: AtomicUsize,
@@ -74,8 +75,9 @@ impl Memory {
             risen: channel::Sender::new(Level::Calm),
             changed: channel::Sender::new(Level::Calm),
             reading: Mutex::default(),
+            seen: AtomicBool::new(true),
             heads: AtomicU64::new(0),
-            heads_max: limit / HEADS_PART,
+            heads_max: limit / heads::PART,
             streams: AtomicUsize::new(0),
             holders: Mutex::default(),
             begun: AtomicU64::new(0),
@@ -98,6 +100,16 @@ impl Memory {
     /// The last reading; of nothing while there is none.
     pub fn reading(&self) -> Reading {
         *self.reading.lock()
+    }
+
+    /// Whether all that is to be looked at could be read the last time; if not, what is used may be more than is known.
+    pub fn is_seen(&self) -> bool {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether all could be read, and says if that has changed.
+    fn note_sight(&self, seen: bool) -> bool {
+        self.seen.swap(seen, Ordering::Relaxed) != seen
     }
 
     /// Bytes of request heads that are not whole yet.
@@ -169,11 +181,6 @@ impl Memory {
         }
     }
 
-    /// A count of the bytes of one head that is not whole yet: none so far.
-    pub fn head(&self) -> HeadBytes<'_> {
-        HeadBytes { memory: self, bytes: 0 }
-    }
-
     /// Puts somebody into the table of those who can be cut, as long as the guard lives.
     pub fn enter(self: &Arc<Self>, holder: Arc<dyn Holder>) -> Entry {
         self.begun.fetch_add(1, Ordering::Relaxed);
@@ -214,30 +221,6 @@ impl Drop for Entry {
         let holder = self.memory.holders.lock().try_remove(self.at);
         // What it holds may come back here, which is no matter of the table's.
         drop(holder);
-    }
-}
-
-/// Bytes of one head that is being read; not counted any more when this is dropped.
-pub struct HeadBytes<'a> {
-    memory: &'a Memory,
-    bytes: u64,
-}
-
-impl HeadBytes<'_> {
-    /// There are so many by now; says whether there is room for them.
-    #[must_use]
-    pub fn fit(&mut self, bytes: usize) -> bool {
-        let bytes = bytes as u64;
-        let more = bytes.wrapping_sub(self.bytes);
-        let all = self.memory.heads.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
-        self.bytes = bytes;
-        all <= self.memory.heads_max && self.memory.level() < Level::Refuse
-    }
-}
-
-impl Drop for HeadBytes<'_> {
-    fn drop(&mut self) {
-        self.memory.heads.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

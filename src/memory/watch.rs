@@ -9,9 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::choose::{Holding, Kind};
+use super::kept::Unread;
 use super::leaving::Leaving;
 use super::level::{Level, Reading};
-use super::meter::Meter;
+use super::meter::{Look, Meter};
 use super::young::Young;
 use super::{Memory, purge};
 use crate::metrics::Metrics;
@@ -36,36 +37,62 @@ const ROUND: Duration = Duration::from_millis(200);
 /// No thread is to be had.
 pub fn start(memory: Arc<Memory>, meter: Meter, metrics: Arc<Metrics>) -> io::Result<()> {
     purge::begin();
-    thread::Builder::new().name("memory".to_owned()).spawn(move || keep(&memory, &meter, &metrics))?;
+    let mut watcher = Watcher::new(memory, meter, metrics, Instant::now());
+    let keep = move || {
+        loop {
+            thread::sleep(watcher.look(Instant::now()));
+        }
+    };
+    thread::Builder::new().name("memory".to_owned()).spawn(keep)?;
     Ok(())
 }
 
-fn keep(memory: &Memory, meter: &Meter, metrics: &Metrics) {
-    let mut teller = Teller::default();
-    let (mut leaving, mut young, mut next_round) = (Leaving::default(), Young::default(), Instant::now());
-    loop {
-        let Some(reading) = meter.read() else {
-            log::warn!("the memory in use cannot be read, so nothing is done when it runs out");
-            return;
-        };
-        let now = Instant::now();
-        let reading = Reading { promised: memory.promised(&mut young, now), ..reading };
-        let (before, level) = memory.note(reading);
-        teller.level((before, level), reading, now);
-        if level > Level::Calm && (now >= next_round || level > before) {
+/// Who looks, and what he remembers from one look to the next.
+struct Watcher {
+    memory: Arc<Memory>,
+    meter: Meter,
+    metrics: Arc<Metrics>,
+    teller: Teller,
+    leaving: Leaving,
+    young: Young,
+    next_round: Instant,
+}
+
+impl Watcher {
+    fn new(memory: Arc<Memory>, meter: Meter, metrics: Arc<Metrics>, now: Instant) -> Self {
+        let (teller, leaving, young) = (Teller::default(), Leaving::default(), Young::default());
+        Self { memory, meter, metrics, teller, leaving, young, next_round: now }
+    }
+
+    /// Looks once, and gives the time until the next look. Where nothing can be read the level stays as it is.
+    fn look(&mut self, now: Instant) -> Duration {
+        let Some(reading) = self.read() else { return LOOK };
+        let reading = Reading { promised: self.memory.promised(&mut self.young, now), ..reading };
+        let (before, level) = self.memory.note(reading);
+        self.teller.level((before, level), reading, now);
+        if level > Level::Calm && (now >= self.next_round || level > before) {
             purge::purge();
             // By what is left when those who have gone are really gone.
             if level == Level::Cut
-                && let Some(reading) = meter.read()
+                && let Some(reading) = self.read()
             {
-                let cut = memory.cut(reading, &mut leaving, now);
-                cut.iter().for_each(|holding| metrics.cut_for_memory(holding.kind));
-                teller.cut(&cut, reading, now);
+                let cut = self.memory.cut(reading, &mut self.leaving, now);
+                cut.iter().for_each(|holding| self.metrics.cut_for_memory(holding.kind));
+                self.teller.cut(&cut, reading, now);
             }
-            next_round = now + ROUND;
+            self.next_round = now + ROUND;
         }
-        teller.late(level, reading, now);
-        thread::sleep(if reading.percent() >= CLOSE { LOOK_CLOSELY } else { LOOK });
+        self.teller.late(level, reading, now);
+        if reading.percent() >= CLOSE { LOOK_CLOSELY } else { LOOK }
+    }
+
+    /// What can be read, and a word when something cannot be read any more, or can be again.
+    fn read(&mut self) -> Option<Reading> {
+        let Look { reading, unread } = self.meter.look();
+        if self.memory.note_sight(unread.is_none()) {
+            tell_sight(reading.is_some(), unread);
+        }
+        reading
     }
 }
 
@@ -135,6 +162,20 @@ fn tell_level(level: Level, reading: Reading, before: u64) {
     log::log!(kind, "memory: {}: {}{others}", told(reading), level.told());
 }
 
+fn tell_sight(in_part: bool, unread: Option<Unread>) {
+    match unread {
+        None => log::info!("memory: all that is in use can be read again"),
+        Some(unread) if in_part => {
+            log::warn!("memory: a part of what is in use cannot be read, the rest is watched; {unread}");
+        }
+        Some(unread) => {
+            log::warn!(
+                "memory: what is in use cannot be read, so nothing is done when it runs out; {unread}"
+            );
+        }
+    }
+}
+
 impl Cuts {
     fn tell(self, reading: Reading) {
         let Self { uploads, streams, bytes, largest } = self;
@@ -144,5 +185,42 @@ impl Cuts {
             bytes >> 10,
             largest >> 10,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::config::machine;
+    use crate::outlet::Losses;
+
+    #[test]
+    fn a_reading_that_fails_is_tried_again_and_the_guard_goes_on() {
+        let full = "RssAnon:\t 92 kB\n";
+        let root = machine(&[("proc/self/status", full)]);
+        let limit = 100 * 1024;
+        let (memory, now) = (Arc::new(Memory::new(limit)), Instant::now());
+        let metrics = Metrics::new(Losses::default()).unwrap();
+        let meter = Meter::new(root.path(), limit, &[]);
+        let mut watcher = Watcher::new(Arc::clone(&memory), meter, metrics, now);
+        let mut look = |text: &str| {
+            fs::write(root.path().join("proc/self/status"), text).unwrap();
+            let next = watcher.look(now);
+            (memory.level(), memory.is_seen(), next)
+        };
+        assert_eq!(look(full), (Level::Refuse, true, LOOK_CLOSELY));
+        assert_eq!(look(""), (Level::Refuse, false, LOOK), "it stays as it was");
+        assert_eq!(look(""), (Level::Refuse, false, LOOK));
+        assert_eq!(look("RssAnon:\t 10 kB\n"), (Level::Calm, true, LOOK));
+        assert_eq!(look(full), (Level::Refuse, true, LOOK_CLOSELY));
+    }
+
+    #[test]
+    fn that_it_fails_is_told_once_and_that_it_is_over_too() {
+        let memory = Memory::new(1);
+        let changes = [true, false, false, true, true, false].map(|seen| memory.note_sight(seen));
+        assert_eq!(changes, [false, true, false, true, false, true]);
     }
 }

@@ -15,7 +15,7 @@ const PAGE_MAX: usize = 4 * 1024 * 1024;
 /// Least time for a scrape, however often one is to be taken.
 const SCRAPE_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
-/// Asks whether it is well, and lets its health learn from it.
+/// Asks whether it is well, and lets its health learn from it; nothing where it could not be asked for want of ours.
 pub(super) async fn check(prober: &Prober, target: &Target, active: &Active) {
     let answer = match question::head(target, &active.path, None) {
         Ok(head) => timeout(active.timeout, prober.asker.ask(&target.backend, &head, b"", 0)).await,
@@ -24,6 +24,7 @@ pub(super) async fn check(prober: &Prober, target: &Target, active: &Active) {
     let why = match answer {
         Ok(Ok(heard)) if (200..300).contains(&heard.status) => None,
         Ok(Ok(heard)) => Some(format!("{} answers with status {}", active.path, heard.status)),
+        Ok(Err(unheard)) if unheard.is_own_want() => return unasked(target, &unheard),
         Ok(Err(unheard)) => Some(unheard.to_string()),
         Err(_) => Some(format!("{} does not answer in {:?}", active.path, active.timeout)),
     };
@@ -31,6 +32,14 @@ pub(super) async fn check(prober: &Prober, target: &Target, active: &Active) {
     prober.shared.metrics.asked(&target.backend, "check", why.is_none());
     if let Some(change) = target.backend.state.health.check(why.is_none(), now, active) {
         prober.shared.health_changed(&target.backend, &change, why.as_deref(), now);
+    }
+}
+
+/// Tells that it could not be asked, no more often than its failures are told.
+fn unasked(target: &Target, unheard: &Unheard) {
+    let Target { backend, .. } = target;
+    if backend.state.failures.note(Instant::now()).is_some() {
+        log::warn!("{}/{} could not be checked: {unheard}", backend.cluster, backend.name);
     }
 }
 

@@ -92,6 +92,8 @@ pub enum Rejection {
     ConnectionsFull,
     /// The same from the client's address.
     ConnectionsOfAddress,
+    /// See [`crate::failure::Failure::Starved`].
+    Starved,
     /// Every node is full, and as many wait for one as may.
     QueueFull,
     /// No node had room in `timeouts.queue`.
@@ -174,6 +176,7 @@ impl Rejection {
             Self::Overloaded
             | Self::ConnectionsFull
             | Self::ConnectionsOfAddress
+            | Self::Starved
             | Self::QueueFull
             | Self::QueueTimeout
             | Self::NoBackend

@@ -54,7 +54,7 @@ fn a_refusal_by_a_limit_has_its_name() {
 
 #[test]
 fn every_rejection_has_its_status_and_code() {
-    let table: [(Rejection, u16, &str, &str); 46] = [
+    let table: [(Rejection, u16, &str, &str); 47] = [
         (Rejection::HeadTooLarge, 431, "invalid_request", INVALID),
         (Rejection::UriTooLong, 414, "invalid_request", INVALID),
         (Rejection::HeadTimeout, 408, "request_timeout", TIMEOUT),
@@ -77,6 +77,7 @@ fn every_rejection_has_its_status_and_code() {
         (Rejection::Overloaded, 503, "overloaded", SERVER),
         (Rejection::ConnectionsFull, 503, "overloaded", SERVER),
         (Rejection::ConnectionsOfAddress, 503, "overloaded", SERVER),
+        (Rejection::Starved, 503, "overloaded", SERVER),
         (Rejection::QueueFull, 503, "overloaded", SERVER),
         (Rejection::QueueTimeout, 503, "queue_timeout", SERVER),
         (Rejection::NoBackend, 503, "no_backend", SERVER),

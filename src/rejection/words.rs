@@ -44,6 +44,7 @@ impl Rejection {
             Self::Overloaded
             | Self::ConnectionsFull
             | Self::ConnectionsOfAddress
+            | Self::Starved
             | Self::QueueFull
             | Self::QueueTimeout
             | Self::NoBackend
@@ -76,9 +77,11 @@ impl Rejection {
             | Self::CodingNotImplemented => "invalid_request",
             Self::BodyTooLarge { .. } => "body_too_large",
             Self::RequestTimeout | Self::HeadTimeout => "request_timeout",
-            Self::Overloaded | Self::ConnectionsFull | Self::ConnectionsOfAddress | Self::QueueFull => {
-                "overloaded"
-            }
+            Self::Overloaded
+            | Self::ConnectionsFull
+            | Self::ConnectionsOfAddress
+            | Self::Starved
+            | Self::QueueFull => "overloaded",
             Self::QueueTimeout => "queue_timeout",
             Self::NoBackend => "no_backend",
             Self::ConnectTimeout => "connect_timeout",
@@ -170,6 +173,9 @@ impl Rejection {
             Self::ConnectionsOfAddress => {
                 "this address has as many connections open as it may have at once: use them, or close some"
                     .into()
+            }
+            Self::Starved => {
+                "the gateway has as many connections to backends as it can; try again shortly".into()
             }
             Self::QueueFull => {
                 "every backend is busy, and the queue for them is full; try again shortly".into()

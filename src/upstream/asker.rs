@@ -51,6 +51,13 @@ pub enum Unheard {
     },
 }
 
+impl Unheard {
+    /// Whether nothing was asked, since the gateway lacked what that takes.
+    pub fn is_own_want(&self) -> bool {
+        matches!(self, Self::Failed { failure, .. } if failure.is_own_want())
+    }
+}
+
 impl From<Failure> for Unheard {
     fn from(failure: Failure) -> Self {
         Self::Failed { failure, cause: None }

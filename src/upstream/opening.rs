@@ -101,11 +101,16 @@ pub(super) fn classify(error: &Error) -> Failure {
     }
 }
 
-/// What the system says of an error, as in "connection refused"; `None` where it says nothing.
-pub(super) fn cause(error: &Error) -> Option<String> {
+/// The system's own error behind one of Pingora's.
+pub(super) fn of_system(error: &Error) -> Option<&std::io::Error> {
     let root: &(dyn std::error::Error + 'static) = error.root_cause();
     let mut chain = std::iter::successors(Some(root), |error| error.source());
-    let told = chain.find_map(|error| error.downcast_ref::<std::io::Error>())?.to_string();
+    chain.find_map(|error| error.downcast_ref::<std::io::Error>())
+}
+
+/// What the system says of an error, as in "connection refused"; `None` where it says nothing.
+pub(super) fn cause(error: &Error) -> Option<String> {
+    let told = of_system(error)?.to_string();
     // The number behind it says the same again.
     let words = told.split(" (os error").next().unwrap_or(&told);
     Some(words.to_ascii_lowercase())

@@ -29,6 +29,7 @@ mod session_refusals;
 mod sessions;
 mod shutdown;
 mod signals;
+mod starved;
 mod streaming;
 mod tls;
 mod usage;

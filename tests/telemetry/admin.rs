@@ -103,6 +103,7 @@ async fn the_process_is_told() {
     assert!(memory["resident_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{memory}");
     assert!(memory["held_body_bytes_max"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{memory}");
     assert_eq!((&memory["held_body_bytes"], &memory["held_stream_bytes"]), (&json!(0), &json!(0)));
+    assert_eq!(memory["is_read"], true, "{memory}");
 
     gateway.reload(settings.keys(&[("a", "k1")])).await;
     assert_eq!(gateway.status().await["keys"], 1);

@@ -1,7 +1,8 @@
 //! What the end of an attempt says of its backend.
 //!
 //! The rule that everything here serves: what a client can cause never counts. So statuses below 500 are
-//! answers like any other, a 500 says nothing, and neither does an attempt that its client left.
+//! answers like any other, a 500 says nothing, and neither does an attempt that its client left. What the gateway itself
+//! lacks does not count either: it would find all backends ill at once, and none of them is.
 
 use crate::cluster::Report;
 use crate::failure::Failure;
@@ -43,9 +44,12 @@ fn of_failure(failure: Failure) -> Verdict {
         | Failure::Status(502..=504) => Verdict::Bad(failure),
         Failure::FirstEventTimeout | Failure::UnaryTimeout | Failure::IdleTimeout => Verdict::Silent(failure),
         // The whole exchange had its time, and part of it was the client's or another node's.
-        Failure::TotalTimeout | Failure::Status(_) | Failure::ShuttingDown | Failure::BackendRemoved => {
-            Verdict::Nothing
-        }
+        Failure::TotalTimeout
+        | Failure::Starved
+        | Failure::NoPort
+        | Failure::Status(_)
+        | Failure::ShuttingDown
+        | Failure::BackendRemoved => Verdict::Nothing,
     }
 }
 
@@ -70,6 +74,14 @@ mod tests {
         assert_eq!(of(&report(None, None, false)), Verdict::Nothing, "it left before an answer");
         assert_eq!(of(&report(None, Some(200), false)), Verdict::Nothing, "it left before an event");
         assert_eq!(of(&report(Some(Failure::TotalTimeout), None, false)), Verdict::Nothing);
+    }
+
+    #[test]
+    fn what_the_gateway_lacks_never_counts() {
+        for failure in [Failure::Starved, Failure::NoPort] {
+            assert!(failure.is_own_want());
+            assert_eq!(of(&report(Some(failure), None, false)), Verdict::Nothing);
+        }
     }
 
     #[test]

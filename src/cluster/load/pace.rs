@@ -62,7 +62,7 @@ impl Pace {
 fn is_trouble(report: &Report) -> bool {
     match report.failure {
         // The time is the client's, and the end is ours.
-        Some(Failure::TotalTimeout | Failure::ShuttingDown) => false,
+        Some(Failure::TotalTimeout | Failure::ShuttingDown | Failure::Starved | Failure::NoPort) => false,
         Some(Failure::Status(status)) => is_busy(status),
         Some(_) => true,
         None => report.status.is_some_and(is_busy),
