@@ -208,8 +208,9 @@ async fn a_revoked_key_is_refused_at_once_and_its_stream_goes_on() {
 async fn a_revoked_key_is_refused_on_its_http2_connection() {
     let (gateway, mut upstream) = h2_engine(|settings| settings.keys(&[("team-a", "k1")])).await;
     let (mut running, call) = streaming(&gateway, &mut upstream, &["before"]).await;
-    let (other, other_call) = sibling(&mut running, &mut upstream).await;
-    checks::ends_same(other, other_call, b"").await;
+    let (other, mut other_call) = sibling(&mut running, &mut upstream).await;
+    other_call.chunk(event("other")).await;
+    checks::ends_same(other, other_call, event("other").as_bytes()).await;
     gateway.reload(Settings::new(&[upstream.addr]).keys(&[("team-b", "k2")])).await;
     let mut late = running.sibling();
     late.send(Request::chat().bytes()).await;
