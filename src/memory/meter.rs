@@ -152,8 +152,9 @@ mod tests {
     fn the_process_itself_can_be_read_and_no_file_is_no_reading() {
         let mut meter = Meter::new(Path::new("/"), 1 << 40, &[]);
         let before = meter.look().reading.unwrap().used;
-        let touched = std::hint::black_box(vec![1_u8; 64 << 20]);
-        assert!(meter.look().reading.unwrap().used > before + (60 << 20));
+        // Much more than the tests beside this one may give back meanwhile.
+        let touched = std::hint::black_box(vec![1_u8; 256 << 20]);
+        assert!(meter.look().reading.unwrap().used > before + (128 << 20));
         drop(touched);
         let look = Meter::new(Path::new("/nowhere"), 1, &[]).look();
         assert!(look.reading.is_none() && look.unread.is_some());
