@@ -79,7 +79,7 @@ impl Place<'_> {
             State::Kept => std::future::pending().await,
             // Nothing is ever sent: what ends it is that the sender is dropped.
             State::Waiting { wanted, .. } => {
-                let _ = wanted.await;
+                drop(wanted.await);
             }
         }
     }
