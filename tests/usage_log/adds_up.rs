@@ -111,7 +111,7 @@ async fn the_usage_log_adds_up_against_the_engines_counters() {
     }
     let total = |name: &str| stats[name].as_u64().expect(name);
     assert!(left > 0 && exact > 0 && lines.len() > count / 2, "{left} left, {} lines", lines.len());
-    assert!(late * 2 <= left, "{late} of {left} are further from the truth than a step");
+    assert!(late * 4 <= left, "{late} of {left} are further from the truth than a step");
     assert_eq!(exact + cut, total("tokens"), "every token is in a line");
     assert!(prompts <= total("prompt_tokens") && total("prompt_tokens") <= prompts + guessed_prompts);
     assert_reported(&lines, &gateway, exact).await;
