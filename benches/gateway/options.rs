@@ -15,7 +15,7 @@ pub(crate) struct Options {
     /// Run only this scenario; may be given several times.
     #[arg(long = "scenario", value_name = "NAME", value_enum)]
     only: Vec<Scenario>,
-    /// Run `large` too, 9,500 streams at once, and hold 9,500 idle connections.
+    /// Run `large` too, 9,500 streams at once, have 30 % of as many leave, and hold 9,500 idle connections.
     #[arg(long)]
     pub(crate) large: bool,
     /// Measure these as well, separated by commas (bench/ has what each is started with).

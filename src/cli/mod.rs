@@ -4,27 +4,29 @@
 //! 70 internal, 75 could not start; `diff` and `bench` have 1 for what they look for.
 
 mod announce;
+mod args;
 mod check;
+mod failed;
 mod health;
 mod key;
 mod log_lines;
 mod panics;
 mod papers;
 
-use std::error::Error;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
-use clap_complete::Shell;
+use args::{Cli, Command};
+use clap::Parser;
+use failed::Failed;
 
 use crate::bench;
-use crate::config::{self, Config, Environment, Loaded, Problems};
+use crate::config::{self, Config, Environment, Loaded};
 use crate::embed::Gateway;
 use crate::outlet::Losses;
-use crate::server::{self, Start, StartError};
+use crate::server::Start;
 use crate::sim;
 use crate::top;
 
@@ -42,104 +44,8 @@ const BENCH_WRONG: u8 = 1;
 /// How long the last lines of the log may take.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// What the long help and the manual page say at their end.
-const AFTER_HELP: &str = "Exit codes: 0 done; 64 bad usage or configuration; 70 internal; 75 could not start, or the gateway \
-     is not there. diff: 0 the same, 1 differs, 2 trouble. health: 1 not ready.";
-
 /// The configuration that `demo` runs: it starts as it is, with simulated engines.
 const DEMO: &str = include_str!("../../conf/streamgate.yaml");
-
-/// The edge gateway for self-hosted LLM inference.
-#[derive(Debug, Parser)]
-#[command(version, about, arg_required_else_help = true, after_long_help = AFTER_HELP)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Run the gateway.
-    Run {
-        /// The configuration file.
-        #[arg(short, long)]
-        config: PathBuf,
-    },
-    /// Run the gateway in place of one that runs: take over its sockets when all is ready, and let it end its
-    /// streams.
-    Upgrade {
-        /// The configuration file. Its server.upgrade_socket says from whom to take over.
-        #[arg(short, long)]
-        config: PathBuf,
-    },
-    /// Check a configuration file: every problem with its line, its path and the fix.
-    Check {
-        /// The configuration file.
-        #[arg(short, long)]
-        config: PathBuf,
-    },
-    /// Run the gateway with three simulated engines, to look around.
-    Demo,
-    /// Run a simulated engine on its own.
-    Sim(sim::Args),
-    /// Print what a reload from one file to the other would change. Exit code 0: nothing; 1: what is printed;
-    /// 2: one of them cannot be used.
-    Diff {
-        /// The file that runs.
-        old: PathBuf,
-        /// The file that is to run.
-        new: PathBuf,
-    },
-    /// Watch a running gateway: what is wrong, its clusters and backends, its figures, each second.
-    Top(top::Args),
-    /// Put an OpenAI-compatible endpoint under load and check every answer.
-    Bench(Box<bench::Args>),
-    /// Ask a gateway whether it is ready. Exit code 0: it is; 1: it is not, as in a drain; 75: nobody answers.
-    Health(health::Args),
-    /// API keys of clients.
-    #[command(subcommand)]
-    Key(key::Command),
-    /// Print the JSON Schema of the configuration, for editors.
-    Schema,
-    /// Print what completes these commands in a shell.
-    Completions {
-        /// The shell.
-        shell: Shell,
-    },
-    /// Write the manual pages, one for each command.
-    Man {
-        /// The folder that they are written to. Pages that are there are replaced.
-        folder: PathBuf,
-    },
-}
-
-/// What ends a command early: its exit code, and what to say on stderr.
-struct Failed(u8, String);
-
-impl Failed {
-    fn output(error: &std::io::Error) -> Self {
-        Self(EX_SOFTWARE, format!("standard output cannot be written: {error}"))
-    }
-
-    fn start(error: &dyn Error) -> Self {
-        Self(EX_TEMPFAIL, server::chain(error))
-    }
-}
-
-impl Failed {
-    /// A start that failed, with the line of the file where there is one.
-    fn in_file(file: &Path, error: &StartError) -> Self {
-        let Self(code, text) = Self::start(error);
-        let place = error.line().map(|line| format!("{}:{line}: ", file.display())).unwrap_or_default();
-        Self(if error.is_configuration() { EX_USAGE } else { code }, place + &text)
-    }
-}
-
-impl From<Problems> for Failed {
-    fn from(problems: Problems) -> Self {
-        Self(if problems.is_unreadable() { EX_TEMPFAIL } else { EX_USAGE }, problems.to_string())
-    }
-}
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {

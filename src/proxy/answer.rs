@@ -3,10 +3,14 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use pingora::Result;
 
-use super::hooked::Whole;
+use super::exchange::Exchange;
+use super::hooked::{Whole, Withheld};
+use super::peer;
 use super::stream::Stream;
 use crate::openai::{self, Unary};
+use crate::rejection::Rejection;
 use crate::session_map::Mention;
 use crate::usage::{Source, Usage};
 
@@ -39,6 +43,23 @@ pub(super) struct Answer {
     unary: Option<openai::Seen>,
 }
 
+/// Lets a chunk of a body pass that is no event stream.
+///
+/// # Errors
+/// Its observer may not see it.
+pub(super) fn pass(body: &mut Option<Bytes>, end: bool, exchange: &mut Exchange) -> Result<()> {
+    let has_data = body.as_ref().is_some_and(|body| !body.trim_ascii_start().is_empty());
+    if let Some(attempt) = exchange.attempt.as_ref().filter(|_| has_data) {
+        attempt.link.mark_bytes(Instant::now());
+    }
+    exchange.answer.note(body.as_ref(), end);
+    if let Some(whole) = &mut exchange.answer.whole {
+        let out = whole.take(body.take(), end);
+        *body = out.map_err(|Withheld| peer::refuse(exchange, Rejection::Withheld))?;
+    }
+    Ok(())
+}
+
 impl Answer {
     /// Whether it is an event stream.
     pub(super) fn is_stream(&self) -> bool {
@@ -46,7 +67,7 @@ impl Answer {
     }
 
     /// Notes a chunk of a body that is not reframed.
-    pub(super) fn note(&mut self, chunk: Option<&Bytes>, end: bool) {
+    fn note(&mut self, chunk: Option<&Bytes>, end: bool) {
         if let Mode::Observe(unary) = &mut self.mode {
             unary.push(chunk.map_or(&[], |chunk| &chunk[..]));
             if end {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::exchange::Exchange;
-use super::intake::inline_if_small;
+use super::peek::inline_if_small;
 use super::session;
 use super::shared::Shared;
 use crate::cluster::Cluster;

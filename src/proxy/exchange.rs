@@ -3,98 +3,27 @@
 //! All that is counted is held by guards in here, so it goes back with the exchange, however that
 //! ends: completed, cancelled, or with a panic that Pingora swallowed.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use http::header::HeaderValue;
-
 use super::admit::Admitted;
 use super::answer::Answer;
+use super::attempt::Attempt;
 use super::edit::Draft;
 use super::ending::Ending;
+use super::request::Request;
 use super::shared::Shared;
-use crate::admission::charge::Estimate;
-use crate::cluster;
-use crate::cluster::affinity::Keys;
-use crate::cluster::{Ask, Backend, Cluster, InFlight, Second, Watched};
+use crate::cluster::{self, Ask, Backend, Cluster, Second};
 use crate::config::{Key, Route, Timeouts};
 use crate::drain::Working;
 use crate::edge::Client;
-use crate::forwarded::Handed;
 use crate::hooks::{Chooser, OwnedFacts};
-use crate::memory::Entry;
 use crate::openai::About;
-use crate::openai::patch::Unasked;
 use crate::outcome::{Outcome, Phase};
 use crate::rejection::Rejection;
-use crate::session_map::Session;
 use crate::snapshot::Snapshot;
 use crate::trace::Trace;
-use crate::upstream::{Body, Link, Plan};
-
-/// One try of the exchange on one backend.
-pub(super) struct Attempt {
-    /// Counts it on its backend.
-    pub(super) in_flight: InFlight,
-    /// What its session tells us.
-    pub(super) link: Arc<Link>,
-    /// The status of its answer, once there is one.
-    pub(super) status: Option<u16>,
-    /// How long the backend asked to be left alone.
-    pub(super) retry_after: Option<Duration>,
-    /// It has failed, and another is to follow it.
-    pub(super) is_followed: bool,
-    /// Counts it in the retry budget, if it is a second one.
-    pub(super) _second: Option<Second>,
-    /// Lets its backend's health see how it goes.
-    pub(super) _watched: Watched,
-    /// Lets it be cut when memory is wanted and its client takes nothing.
-    pub(super) _held: Option<Entry>,
-}
-
-/// The request as far as we read it.
-#[derive(Default)]
-pub(super) struct Request {
-    /// Where the client is.
-    pub(super) client: Option<IpAddr>,
-    /// It came over TLS, here or at a trusted proxy.
-    pub(super) is_tls: bool,
-    /// What a trusted proxy says of it.
-    pub(super) handed: Option<Handed>,
-    /// The origin of the page that sent it, if it may read the answer.
-    pub(super) origin: Option<HeaderValue>,
-    /// As it was sent.
-    pub(super) method: String,
-    /// The raw path, without the query.
-    pub(super) path: String,
-    /// The client's model name.
-    pub(super) model: Option<String>,
-    /// It asks for a stream.
-    pub(super) streaming: bool,
-    /// Usage that was asked for by us, and that the client does not expect.
-    pub(super) unasked: Unasked,
-    /// Its session.
-    pub(super) session: Session,
-    /// What it is estimated to cost its backend, in tokens to generate.
-    pub(super) cost: u64,
-    /// What it is estimated to use.
-    pub(super) estimate: Estimate,
-    /// Most tokens that it lets its answer have, if it says so.
-    pub(super) tokens_max: Option<u64>,
-    /// What it sticks by.
-    pub(super) keys: Keys,
-    /// The whole body, until no attempt can need it.
-    pub(super) body: Option<Body>,
-}
-
-impl Request {
-    /// What an error may have to name of the exchange.
-    pub(super) fn about<'a>(&'a self, id: &'a str, arrived_at: SystemTime) -> About<'a> {
-        let began = arrived_at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        About { request_id: id, model: self.model.as_deref(), began }
-    }
-}
+use crate::upstream::Plan;
 
 /// One client request and its answer.
 pub struct Exchange {

@@ -8,6 +8,7 @@ use pingora::{Error, ErrorSource, ErrorType};
 use super::exchange::Exchange;
 use crate::edge::{Client, Cut};
 use crate::failure::Failure;
+use crate::outcome::Outcome;
 use crate::rejection::Rejection;
 
 /// Why the loop stopped.
@@ -27,6 +28,21 @@ pub(super) enum Stop {
     ClientTooSlow,
     /// A fault of our own.
     Internal,
+}
+
+impl Stop {
+    /// How the exchange ends by it, and what the client is told if it can still be told something.
+    pub(super) fn end(self) -> (Outcome, Option<Rejection>) {
+        match self {
+            Self::Failed(failure) => (failure.outcome(), Some(failure.rejection())),
+            Self::Refused(rejection) => (rejection.outcome(), Some(rejection)),
+            Self::ClientGone => (Outcome::ClientClosed, None),
+            Self::ClientStalled => (Outcome::ClientStalled, None),
+            Self::ClientCut => (Outcome::ClientStalled, Some(Rejection::Overloaded)),
+            Self::ClientTooSlow => (Outcome::Timeout, None),
+            Self::Internal => (Outcome::Abandoned, Some(Rejection::Internal)),
+        }
+    }
 }
 
 /// Translates.

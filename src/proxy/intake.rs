@@ -6,30 +6,20 @@ use std::sync::Arc;
 use pingora::{Error, Result};
 use pingora_proxy::Session;
 
-use super::admit;
-use super::arrival;
 use super::body::{self, Bounds, NoBody};
-use super::edit;
+use super::by_head::{Found, by_head, fixed_reply, without_a_route};
 use super::exchange::Exchange;
-use super::hooked;
-use super::key;
-use super::models;
-use super::redirect;
+use super::peek::peek;
 use super::respond::Reply;
-use super::session;
 use super::shared::Shared;
-use super::weigh;
+use super::{admit, arrival, edit, hooked, key, session, weigh};
 use crate::cluster::load;
-use crate::config::{Action, Fixed, HalfClose, Route, Streaming};
+use crate::config::{Action, HalfClose, Route, Streaming};
 use crate::memory::Level;
 use crate::openai::{Dialect, request};
 use crate::rejection::Rejection;
-use crate::route::{self, ByHead};
+use crate::route;
 use crate::upstream::Body;
-
-/// Largest body that is read and edited on a worker thread. Reading goes at about 1 GB/s; beyond this it
-/// would hold up the streams of that thread for more than a fraction of a millisecond.
-const INLINE_MAX: usize = 256 * 1024;
 
 /// What becomes of a request.
 pub(super) enum Intake {
@@ -94,52 +84,6 @@ async fn decide(shared: &Shared, session: &mut Session, exchange: &mut Exchange)
     match &route.action {
         Action::Respond(fixed) => Ok(Intake::Reply(fixed_reply(fixed))),
         Action::Proxy(_) => prepare(shared, session, exchange, &route, peek, body).await,
-    }
-}
-
-/// What is answered whatever the path: over plain HTTP that leads to https, and to a browser that asks first.
-fn without_a_route(session: &Session, exchange: &Exchange) -> Result<Option<Reply>, Rejection> {
-    let head = session.req_header();
-    if let Some(port) = exchange.client.as_ref().and_then(|client| client.entry().redirect_https) {
-        return redirect::to_https(head, port).map(Some);
-    }
-    let cors = &exchange.snapshot.cors;
-    let granted = cors.preflight(&exchange.request.method, &head.headers);
-    Ok(granted.map(|granted| Reply::preflight(granted, cors)))
-}
-
-/// What the head comes to.
-enum Found {
-    /// It may be one of these routes; the body decides.
-    Candidates(Vec<Arc<Route>>),
-    /// It needs none.
-    Reply(Reply),
-}
-
-/// Looks for routes by the head. Whose request it is has to be known before anything is told of them: which methods,
-/// models and headers there are is the business of those who have a key.
-fn by_head(shared: &Shared, session: &Session, exchange: &mut Exchange) -> Result<Found, NoBody> {
-    let request = &exchange.request;
-    let headers = &session.req_header().headers;
-    let found = route::by_head(&exchange.snapshot.routes, &request.path, &request.method, headers);
-    if let Some(reply) = options(&found, exchange) {
-        return Ok(Found::Reply(reply));
-    }
-    if let ByHead::Candidates(candidates) = &found {
-        if let Some((route, fixed)) = route::open(candidates) {
-            exchange.route = Some(Arc::clone(route));
-            return Ok(Found::Reply(fixed_reply(fixed)));
-        }
-        exchange.likely_route = route::only(candidates).map(|route| Arc::clone(&route.name));
-    }
-    if !matches!(found, ByHead::Unknown) || models::is_at(&exchange.request.path) {
-        admit::by_address(shared, exchange)?;
-        exchange.key = key::of(shared, session.req_header(), exchange)?;
-    }
-    match found {
-        ByHead::Candidates(candidates) => Ok(Found::Candidates(candidates)),
-        ByHead::OtherMethod { allow } => Err(Rejection::MethodNotAllowed { allow }.into()),
-        unknown => models(exchange, matches!(unknown, ByHead::OtherHeaders)).map(Found::Reply),
     }
 }
 
@@ -216,70 +160,6 @@ fn is_metered(route: &Route, exchange: &Exchange) -> bool {
     let salts =
         route.clusters().filter_map(|(at, _)| snapshot.clusters.get(at)).any(|cluster| cluster.config.salts);
     salts || exchange.key.as_ref().is_some_and(|key| key.limits.tokens.is_some())
-}
-
-/// The methods of a path, which everybody may ask for: browsers do so without a key.
-fn options(found: &ByHead, exchange: &Exchange) -> Option<Reply> {
-    match found {
-        _ if exchange.request.method != "OPTIONS" => None,
-        ByHead::OtherMethod { allow } => Some(Reply::options(allow.clone())),
-        ByHead::Unknown if models::is_at(&exchange.request.path) => Some(models::options()),
-        _ => None,
-    }
-}
-
-/// The list of models, where that is what a path is that no route takes.
-fn models(exchange: &Exchange, is_routed: bool) -> Result<Reply, NoBody> {
-    let Exchange { snapshot, request, key, .. } = exchange;
-    match models::reply(&snapshot.routes, key.as_deref(), &request.method, &request.path) {
-        Ok(reply) => Ok(reply),
-        Err(Rejection::NotFound) if is_routed => Err(Rejection::NoRoute.into()),
-        Err(rejection) => Err(rejection.into()),
-    }
-}
-
-/// Runs what takes a time that grows with a body: off the worker threads where it is large.
-pub(super) async fn inline_if_small<T: Send + 'static>(
-    length: usize,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Rejection> {
-    if length <= INLINE_MAX {
-        return Ok(work());
-    }
-    tokio::task::spawn_blocking(work).await.map_err(|_| Rejection::Internal)
-}
-
-/// Reads the fields that are acted on. `None` for a body that is not JSON by its declared type, or
-/// no body at all.
-async fn peek(
-    session: &Session,
-    exchange: &Exchange,
-    body: &Body,
-) -> Result<Option<request::Peek>, Rejection> {
-    if body.bytes.is_empty() || is_opaque(session, &body.bytes) {
-        return Ok(None);
-    }
-    let (bytes, snapshot) = (body.bytes.clone(), Arc::clone(&exchange.snapshot));
-    let read = move || request::peek(&bytes, &snapshot.wanted);
-    let read = inline_if_small(body.bytes.len(), read).await?;
-    read.map(Some).map_err(|invalid| Rejection::invalid(invalid.to_string(), invalid.field()))
-}
-
-/// Whether the body is not JSON and passes byte for byte. A body without a type is taken for JSON; one
-/// with the type of a form or of plain text is too if it looks like it, as curl's default is a form's.
-fn is_opaque(session: &Session, body: &[u8]) -> bool {
-    let Some(kind) = session.req_header().headers.get(http::header::CONTENT_TYPE) else { return false };
-    let kind = kind.as_bytes().to_ascii_lowercase();
-    if memchr::memmem::find(&kind, b"json").is_some() {
-        return false;
-    }
-    let vague: [&[u8]; 2] = [b"application/x-www-form-urlencoded", b"text/plain"];
-    let is_vague = vague.iter().any(|prefix| kind.starts_with(prefix));
-    !(is_vague && body.trim_ascii_start().starts_with(b"{"))
-}
-
-fn fixed_reply(fixed: &Fixed) -> Reply {
-    Reply::new(fixed.status, fixed.content_type.clone(), fixed.body.clone().into_bytes().into())
 }
 
 /// Applies what the route says of the client's connection.

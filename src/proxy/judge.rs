@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::exchange::{Attempt, Exchange};
+use super::attempt::Attempt;
+use super::exchange::Exchange;
 use super::tell::{self, Next};
 use crate::cluster::{Backend, Report};
 use crate::failure::Failure;

@@ -8,7 +8,10 @@ mod admit;
 mod again;
 mod answer;
 mod arrival;
+mod attempt;
 mod body;
+mod by_head;
+mod commit;
 mod cors;
 mod count;
 mod edit;
@@ -23,8 +26,10 @@ mod intake;
 mod judge;
 mod key;
 mod models;
+mod peek;
 mod peer;
 mod redirect;
+mod request;
 mod respond;
 mod session;
 mod settle;
@@ -50,20 +55,16 @@ use again::may_retry;
 use answer::Mode;
 pub use exchange::Exchange;
 use failure::{Stop, classify};
-use hooked::Withheld;
 use http10::Http10;
 use intake::Intake;
 pub use shared::Shared;
 pub use shelter::Sheltered;
-use stream::{Broken, Stream};
+use stream::Broken;
 use tell::Next;
 
 use crate::failure::Failure;
-use crate::metrics::Streaming;
-use crate::openai::{Dialect, Unary};
 use crate::outcome::Outcome;
 use crate::rejection::Rejection;
-use crate::upstream;
 
 /// The gateway as Pingora sees it.
 pub struct Phases {
@@ -155,48 +156,7 @@ impl ProxyHttp for Phases {
         head: &mut ResponseHeader,
         exchange: &mut Self::CTX,
     ) -> Result<()> {
-        let is_stream = upstream::is_event_stream(head);
-        exchange.ending.status = head.status.as_u16();
-        exchange.answer.mention = session::may_complain(head);
-        exchange.answer.upstream_id = head::response(head, &exchange.id, is_stream)?;
-        let mut observer = hooked::begin(&self.shared, exchange);
-        if let Some(observer) = observer.take_if(|_| !is_stream) {
-            let whole = hooked::whole(observer, head, exchange);
-            exchange.answer.whole = whole.map_err(|Withheld| peer::refuse(exchange, Rejection::Withheld))?;
-        }
-        cors::strip(head);
-        cors::write(head, exchange)?;
-        admit::tell(head, exchange)?;
-        http10::note_open_end(session, head, exchange);
-        exchange.answer.mode = match (&exchange.route, &exchange.attempt) {
-            (Some(route), Some(attempt)) if is_stream => {
-                if let Some(client) = exchange.client.as_ref().filter(|_| attempt.link.body_follows()) {
-                    client.body_follows();
-                }
-                let active = self.shared.metrics.stream(Streaming {
-                    route: &route.name,
-                    cluster: exchange.cluster.as_ref().map(|cluster| Arc::clone(&cluster.state)),
-                    backend: Arc::clone(&attempt.in_flight.backend().state),
-                    arrived: exchange.arrived,
-                    sent: attempt.link.sent(),
-                });
-                let dialect = Dialect::of(&exchange.request.path);
-                Mode::Reframe(Box::new(Stream::new(
-                    route.stream.event_hold,
-                    (dialect, exchange.request.streaming),
-                    Arc::clone(&attempt.link),
-                    exchange.request.unasked,
-                    active,
-                    observer.take(),
-                )))
-            }
-            _ if upstream::is_json(head) => Mode::Observe(Unary::default()),
-            _ => Mode::Pass,
-        };
-        if self.shared.drain.is_leaving() {
-            session.set_keepalive(None);
-        }
-        Ok(())
+        commit::answer(&self.shared, session, head, exchange)
     }
 
     fn response_body_filter(
@@ -216,17 +176,7 @@ impl ProxyHttp for Phases {
                     Broken::Withheld => peer::refuse(exchange, Rejection::Withheld),
                 })?;
             }
-            _ => {
-                let has_data = body.as_ref().is_some_and(|body| !body.trim_ascii_start().is_empty());
-                if let Some(attempt) = exchange.attempt.as_ref().filter(|_| has_data) {
-                    attempt.link.mark_bytes(Instant::now());
-                }
-                exchange.answer.note(body.as_ref(), end);
-                if let Some(whole) = &mut exchange.answer.whole {
-                    let out = whole.take(body.take(), end);
-                    *body = out.map_err(|Withheld| peer::refuse(exchange, Rejection::Withheld))?;
-                }
-            }
+            _ => answer::pass(body, end, exchange)?,
         }
         exchange.answer.bytes += body.as_ref().map_or(0, |chunk| chunk.len() as u64);
         if end {
@@ -263,15 +213,7 @@ impl ProxyHttp for Phases {
         error: &Error,
         exchange: &mut Self::CTX,
     ) -> FailToProxy {
-        let (outcome, rejection) = match classify(error, exchange) {
-            Stop::Failed(failure) => (failure.outcome(), Some(failure.rejection())),
-            Stop::Refused(rejection) => (rejection.outcome(), Some(rejection)),
-            Stop::ClientGone => (Outcome::ClientClosed, None),
-            Stop::ClientStalled => (Outcome::ClientStalled, None),
-            Stop::ClientCut => (Outcome::ClientStalled, Some(Rejection::Overloaded)),
-            Stop::ClientTooSlow => (Outcome::Timeout, None),
-            Stop::Internal => (Outcome::Abandoned, Some(Rejection::Internal)),
-        };
+        let (outcome, rejection) = classify(error, exchange).end();
         if outcome == Outcome::Abandoned {
             log::warn!("{}: {error}", describe(exchange));
         }
@@ -279,19 +221,7 @@ impl ProxyHttp for Phases {
             Some(rejection) => exchange.end_with(outcome, rejection),
             None => exchange.end(outcome, None),
         }
-        let answered = session.response_written().is_some();
-        let Some(rejection) = rejection.filter(|_| !answered) else {
-            // A stream of HTTP/2 is broken by a reset, behind what has been written of it.
-            if let Some(stream) = session.downstream_session.as_custom_mut() {
-                stream.abandon("").await;
-            }
-            return FailToProxy { error_code: 0, can_reuse_downstream: false };
-        };
-        // Pingora keeps no HTTP/1.1 connection on which proxying failed, and its client must not be told that it does.
-        session.set_keepalive(None);
-        let reply = respond::Reply::rejection(&rejection, exchange);
-        let sent = respond::send(session, exchange, reply).await;
-        FailToProxy { error_code: rejection.status(), can_reuse_downstream: sent.is_ok() }
+        respond::failed(session, exchange, rejection).await
     }
 
     async fn logging(&self, _session: &mut Session, error: Option<&Error>, exchange: &mut Self::CTX) {

@@ -7,7 +7,8 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
-use super::exchange::{Attempt, Exchange};
+use super::attempt::Attempt;
+use super::exchange::Exchange;
 use super::holders::Answering;
 use super::shared::Shared;
 use super::slot;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use pingora::Result;
 use pingora_http::ResponseHeader;
-use pingora_proxy::Session;
+use pingora_proxy::{FailToProxy, Session};
 
 use super::exchange::Exchange;
 use super::{body, cors};
@@ -97,6 +97,27 @@ pub(super) async fn reject(
 pub(super) async fn complete(session: &mut Session, exchange: &mut Exchange, reply: Reply) -> Result<()> {
     exchange.end(Outcome::Completed, None);
     send(session, exchange, reply).await
+}
+
+/// Tells the client what the phases failed with, if it can still be told; breaks a stream that it cannot be told in.
+pub(super) async fn failed(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    rejection: Option<Rejection>,
+) -> FailToProxy {
+    let answered = session.response_written().is_some();
+    let Some(rejection) = rejection.filter(|_| !answered) else {
+        // A stream of HTTP/2 is broken by a reset, behind what has been written of it.
+        if let Some(stream) = session.downstream_session.as_custom_mut() {
+            stream.abandon("").await;
+        }
+        return FailToProxy { error_code: 0, can_reuse_downstream: false };
+    };
+    // Pingora keeps no HTTP/1.1 connection on which proxying failed, and its client must not be told that it does.
+    session.set_keepalive(None);
+    let reply = Reply::rejection(&rejection, exchange);
+    let sent = send(session, exchange, reply).await;
+    FailToProxy { error_code: rejection.status(), can_reuse_downstream: sent.is_ok() }
 }
 
 /// Sends `reply`. A connection with an unread body is not kept: its bytes must not be taken for the

@@ -1,7 +1,7 @@
 //! What the choice of a backend needs to know of a request: its cost, and what it sticks by.
 
 use super::exchange::Exchange;
-use super::intake::inline_if_small;
+use super::peek::inline_if_small;
 use crate::cluster::affinity::{Chain, Keys, session_key};
 use crate::cluster::load::Work;
 use crate::config::AffinityBy;

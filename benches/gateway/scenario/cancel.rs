@@ -36,6 +36,7 @@ struct Phase {
     name: &'static str,
     clients: u32,
     stream: bool,
+    tokens: u32,
     wishes: &'static str,
     /// Of ten clients, so many leave.
     leaving: u32,
@@ -48,6 +49,7 @@ const PHASES: [Phase; 3] = [
         name: "streaming",
         clients: 1_000,
         stream: true,
+        tokens: TOKENS,
         wishes: "",
         leaving: 3,
         leave: Leave::AtToken(15),
@@ -56,6 +58,7 @@ const PHASES: [Phase; 3] = [
         name: "silent prefill",
         clients: 300,
         stream: true,
+        tokens: TOKENS,
         wishes: PREFILL,
         leaving: 10,
         leave: Leave::After(Duration::from_millis(500)),
@@ -64,11 +67,23 @@ const PHASES: [Phase; 3] = [
         name: "not a stream",
         clients: 300,
         stream: false,
+        tokens: TOKENS,
         wishes: PREFILL,
         leaving: 10,
         leave: Leave::After(Duration::from_millis(500)),
     },
 ];
+
+/// As many streams at once as a proxy with 20,000 file descriptors takes, one token a second: only with `--large`.
+const MANY: Phase = Phase {
+    name: "9,500 streams",
+    clients: 9_500,
+    stream: true,
+    tokens: 20,
+    wishes: "{\"tokens\":20,\"inter_token\":\"1s\"}",
+    leaving: 3,
+    leave: Leave::AtToken(15),
+};
 
 /// What became of one phase.
 struct Outcomes {
@@ -94,7 +109,7 @@ pub(super) async fn run(options: &Options) -> Result<Outcome, Error> {
     let fleet = Fleet::start(options, Scenario::Cancel, &ENGINE).await?;
     warm(&fleet, TOKENS, EVENT_BYTES).await?;
     let mut figures = Vec::new();
-    for phase in &PHASES {
+    for phase in PHASES.iter().chain(options.large.then_some(&MANY)) {
         let mut measured = Measured::default();
         for target in fleet.targets() {
             let done = measured.target(&fleet, phase, target).await;
@@ -144,14 +159,14 @@ impl Phase {
         let load = Load::start(target, clients, SPACING, |number| {
             let ask = Ask { id: id(number), stream: self.stream, wishes: self.wishes };
             let leave = if number % 10 < self.leaving { self.leave.clone() } else { Leave::Never };
-            let stream = client::stream(addr, ask, Fleet::tokens(target, TOKENS, EVENT_BYTES), leave);
+            let stream = client::stream(addr, ask, Fleet::tokens(target, self.tokens, EVENT_BYTES), leave);
             async move { stream.await.map(|seen| (number, seen)) }
         });
         let seen = fleet.accept(load.finish().await)?;
         let left = seen.iter().filter(|(_, seen)| seen.left_us.is_some()).count();
         let aborts = aborts(control, target, left).await?;
         let never_asked = u64::from(clients).saturating_sub(control.count("requests").await?);
-        Ok(outcome(&seen, &aborts, never_asked as usize, control.count("tokens").await?))
+        Ok(outcome(&seen, &aborts, never_asked as usize, (self.tokens, control.count("tokens").await?)))
     }
 }
 
@@ -179,12 +194,12 @@ fn id(number: u32) -> String {
     format!("bench-{number}")
 }
 
-/// Of a request that the engine got and was not told of, it generated every token.
+/// Of a request that the engine got and was not told of, it generated every token: `each`, and `all` in all.
 fn outcome(
     seen: &[(u32, Seen)],
     aborts: &HashMap<String, Abort>,
     never_asked: usize,
-    tokens: u64,
+    (each, all): (u32, u64),
 ) -> Outcomes {
     let (mut gone_us, mut wasted, mut left, mut unmatched, mut unmatched_seen) = (Vec::new(), 0, 0, 0, 0);
     for (number, seen) in seen {
@@ -201,7 +216,7 @@ fn outcome(
     }
     let never_asked = never_asked.min(unmatched);
     let untold = unmatched - never_asked;
-    wasted += (untold as u64 * u64::from(TOKENS)).saturating_sub(unmatched_seen);
-    let wasted_percent = if tokens == 0 { 0.0 } else { wasted as f64 * 100.0 / tokens as f64 };
+    wasted += (untold as u64 * u64::from(each)).saturating_sub(unmatched_seen);
+    let wasted_percent = if all == 0 { 0.0 } else { wasted as f64 * 100.0 / all as f64 };
     Outcomes { gone_us, wasted_percent, left, untold, never_asked }
 }

@@ -15,6 +15,7 @@ mod listen;
 mod log;
 mod loops;
 mod names;
+mod reach;
 mod respond;
 mod route;
 mod server;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::cluster::Resolved;
 use super::names::{self, Unique};
+use super::reach::Reach;
 use super::respond::fixed;
 use super::{guard, headers, server, stream, value};
 use crate::config::place::{At, shown};
@@ -244,41 +245,3 @@ pub(super) fn warn_doubled(routes: &[Route], clusters: &[Resolved], at: &At<'_>)
 
 /// What the paths of OpenAI's API begin with, and what its clients are used to find in a base URL.
 const VERSION: &str = "/v1";
-
-/// Finds routes that an earlier one leaves nothing to.
-#[derive(Default)]
-struct Reach {
-    /// Path -> methods of each earlier route that takes every model and header on it; no methods = the default.
-    taken: HashMap<String, Vec<Vec<String>>>,
-}
-
-impl Reach {
-    fn check(&mut self, route: &Route, at: &At<'_>) {
-        if !route.paths.is_empty() && route.paths.iter().all(|path| self.is_taken(path, &route.methods)) {
-            at.warning(
-                "never reached: an earlier route takes its paths, whatever the model",
-                "give the earlier route a match.model, such as \"qwen*\", or move this one up",
-            );
-        }
-        if route.model.is_none() && route.headers.is_empty() {
-            for path in &route.paths {
-                self.taken.entry(path.clone()).or_default().push(route.methods.clone());
-            }
-        }
-    }
-
-    fn is_taken(&self, path: &str, methods: &[String]) -> bool {
-        let parent = path.rfind('/').map(|end| format!("{}/*", &path[..end]));
-        let earlier =
-            [Some(path.to_owned()), parent].into_iter().flatten().filter_map(|path| self.taken.get(&path));
-        earlier.flatten().any(|taken| covers(taken, methods))
-    }
-}
-
-/// Whether a route with the methods `taken` leaves none of `methods`. Empty is GET and POST.
-fn covers(taken: &[String], methods: &[String]) -> bool {
-    let default = ["GET".to_owned(), "POST".to_owned()];
-    let taken = if taken.is_empty() { &default[..] } else { taken };
-    let methods = if methods.is_empty() { &default[..] } else { methods };
-    methods.iter().all(|method| taken.contains(method))
-}
