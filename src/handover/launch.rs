@@ -40,7 +40,7 @@ pub(crate) fn start_as_between() -> Option<io::Result<u8>> {
     Some(status.map(|status| {
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         let signal = status.signal().and_then(|signal| u8::try_from(signal).ok()).unwrap_or_default();
-        code.unwrap_or(SIGNALLED.saturating_add(signal))
+        code.unwrap_or_else(|| SIGNALLED.saturating_add(signal))
     }))
 }
 
@@ -124,8 +124,10 @@ impl Drop for Launched {
         if !self.is_over {
             // It may be gone already.
             drop(self.child.start_kill());
-            if let Some(group) = self.group {
-                let _ = kill_process_group(group, Signal::KILL); // gone already
+            if let Some(group) = self.group
+                && let Err(error) = kill_process_group(group, Signal::KILL)
+            {
+                log::debug!("the successor cannot be ended: {error}");
             }
         }
     }
