@@ -62,6 +62,6 @@ async fn page(prober: &Prober, target: &Target, scrape: &Scrape) -> Result<Readi
     if heard.status != 200 {
         return Err(format!("status {}", heard.status));
     }
-    let text = String::from_utf8_lossy(&heard.body);
-    Reading::of_page(&text, Instant::now()).ok_or_else(|| "the page has none of the known names".to_owned())
+    Reading::of_page(&heard.body, Instant::now())
+        .ok_or_else(|| "the page has none of the known names".to_owned())
 }
