@@ -91,6 +91,7 @@ fn every_rejection_has_its_status_and_code() {
         (Rejection::UpstreamDisconnected, 502, "upstream_disconnected", SERVER),
         (Rejection::UpstreamEmpty, 502, "upstream_error", SERVER),
         (Rejection::UpstreamNotHttp, 502, "upstream_error", SERVER),
+        (Rejection::UpstreamNoStream, 502, "upstream_error", SERVER),
         (Rejection::UpstreamStatus(500), 502, "upstream_error", SERVER),
         (Rejection::ShuttingDown, 503, "shutting_down", SERVER),
         (Rejection::BackendRemoved, 503, "backend_removed", SERVER),
