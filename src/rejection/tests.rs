@@ -54,7 +54,7 @@ fn a_refusal_by_a_limit_has_its_name() {
 
 #[test]
 fn every_rejection_has_its_status_and_code() {
-    let table: [(Rejection, u16, &str, &str); 47] = [
+    let table: [(Rejection, u16, &str, &str); 48] = [
         (Rejection::HeadTooLarge, 431, "invalid_request", INVALID),
         (Rejection::UriTooLong, 414, "invalid_request", INVALID),
         (Rejection::HeadTimeout, 408, "request_timeout", TIMEOUT),
