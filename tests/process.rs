@@ -85,6 +85,65 @@ async fn systemd_is_told_of_a_successor() {
     assert_eq!(manager.next()[0], "STOPPING=1");
 }
 
+/// systemd waits for the end of its own children alone, and restarts no others: it is the successor's parent before it
+/// is told of it. And it ends what is left when the main process has ended: that waits for the streams of the old one.
+#[tokio::test]
+async fn systemd_can_wait_for_a_successor() {
+    let (manager, dir) = (Manager::new(), tempfile::tempdir().unwrap());
+    let mut upstream = Upstream::start().await;
+    let socket = dir.path().join("upgrade.sock").display().to_string();
+    let settings = Settings::new(&[upstream.addr])
+        .set("server.upgrade_socket", socket)
+        .set("timeouts.idle", "25s")
+        .set("server.shutdown.lame_duck", "0s")
+        .set("server.shutdown.drain", "10m");
+    let mut gateway = Gateway::start_in(settings, &[("NOTIFY_SOCKET", &manager.path)]).await;
+    assert_eq!(manager.next()[0], "READY=1");
+    let (client, call) = streaming(&gateway, &mut upstream, &["1"]).await;
+    gateway.signal("QUIT");
+    let told = manager.next();
+    let pid = told[0].strip_prefix("MAINPID=").expect("the new process").to_owned();
+    let field = |name: &str| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+    };
+    let parent = field("PPid:").expect("it runs");
+    assert_eq!(manager.next()[0], "READY=1");
+    let above = std::fs::read_to_string(format!("/proc/{parent}/status")).unwrap();
+    assert!(!above.contains("streamgate"), "{above}");
+
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(manager.next()[0], "STOPPING=1");
+    gateway.wait_log("still has streams, and is waited for").await;
+    assert!(field("State:").is_some_and(|state| !state.starts_with('Z')), "it has left its streams alone");
+    checks::ends_same(client, call, event("1").as_bytes()).await;
+    assert_eq!(gateway.exit(SOON).await.code(), Some(0));
+    let ended = || async { field("State:").is_none_or(|state| state.starts_with('Z')) };
+    wait_until_async("both have ended", SOON, ended).await;
+}
+
+/// The journal takes the level of a line from its beginning, where standard error is the journal.
+#[tokio::test]
+async fn the_journal_is_told_of_levels() {
+    let mut shell = Command::new("sh");
+    let script = "JOURNAL_STREAM=$(stat -Lc %d:%i /dev/stderr) exec \"$0\" \"$@\"";
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_streamgate")]);
+    let gateway = Gateway::start_by(shell, Settings::new(&["127.0.0.1:1".parse().unwrap()])).await;
+    std::fs::write(gateway.file(), "server: [").unwrap();
+    gateway.wait_log("the configuration is refused").await;
+    gateway.terminate();
+    gateway.wait_log("leaving: ").await;
+    let log = gateway.log();
+    let begins = |text: &str| log.lines().find(|line| line.contains(text)).map(|line| &line[..4]);
+    assert_eq!((begins("is refused"), begins("leaving: ")), (Some("<3>{"), Some("<6>{")), "{log}");
+
+    let other = [("JOURNAL_STREAM", "1:1")];
+    let gateway = Gateway::start_in(Settings::new(&["127.0.0.1:1".parse().unwrap()]), &other).await;
+    std::fs::write(gateway.file(), "server: [").unwrap();
+    gateway.wait_log("the configuration is refused").await;
+    assert!(gateway.log().lines().all(|line| line.starts_with('{')), "{}", gateway.log());
+}
+
 /// Socket activation: what systemd passes is used where the file has its address.
 #[tokio::test]
 async fn sockets_that_systemd_passes_are_used() {
@@ -287,6 +346,9 @@ fn the_unit_for_systemd_is_sound() {
     assert!(stop > end_of(&example.config), "{stop:?}");
     assert_eq!((value("Type"), value("KillSignal"), value("NoNewPrivileges")), ("notify", "SIGTERM", "yes"));
     assert_eq!((value("ProtectSystem"), value("ExecReload")), ("strict", "/bin/kill -HUP $MAINPID"));
+    assert!(unit.lines().all(|line| line != "ProcSubset=pid"), "it hides the memory of the machine");
+    assert!(!unit.contains("ExecStartPre="), "it is tried again, whatever RestartPreventExitStatus says");
+    assert_eq!(value("RestartPreventExitStatus"), "64");
     assert!(value("LimitNOFILE").parse::<u64>().unwrap() >= 2 * 20_000 + 128);
 
     let dir = tempfile::tempdir().unwrap();

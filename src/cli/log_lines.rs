@@ -1,4 +1,4 @@
-//! The gateway's own log, on stderr.
+//! The gateway's own log, on stderr. Where that is systemd's journal, lines have their level as it reads it.
 //!
 //! Pingora's debug lines print whole request heads, credentials included, so its crates never log
 //! below `warn`; what its proxy says of failed requests the access log says better. The crate that watches the
@@ -9,11 +9,13 @@ use std::io::Write;
 use std::sync::Arc;
 
 use env_logger::Target;
+use env_logger::fmt::Formatter;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use super::{EX_SOFTWARE, Failed};
 use crate::config::{self, LogFormat};
 use crate::outlet::Outlet;
+use crate::supervisor;
 
 /// What Pingora calls errors and nobody can do anything about, by target and the text it begins with. Anything else of
 /// the same target is told.
@@ -37,12 +39,12 @@ pub(super) fn start(log: &config::Log) -> Result<Arc<Outlet<Vec<u8>>>, Failed> {
     for module in ["pingora", "pingora_core", "pingora_http", "h2", "notify"] {
         builder.filter_module(module, LevelFilter::Warn);
     }
-    if log.format == LogFormat::Json {
-        builder.format(|out, record| {
-            let line = serde_json::json!({
-                "time": out.timestamp_millis().to_string(), "level": record.level().as_str(),
-                "target": record.target(), "message": record.args().to_string(),
-            });
+    let (format, is_journal) = (log.format, supervisor::is_journal());
+    // Else it is env_logger's own text, which has colours at a terminal.
+    if format == LogFormat::Json || is_journal {
+        builder.format(move |out, record| {
+            let line = line(out, record, format);
+            let line = if is_journal { supervisor::leveled(record.level(), &line) } else { line };
             writeln!(out, "{line}")
         });
     }
@@ -51,6 +53,20 @@ pub(super) fn start(log: &config::Log) -> Result<Arc<Outlet<Vec<u8>>>, Failed> {
     log::set_boxed_logger(Box::new(logger)).map_err(|error| Failed(EX_SOFTWARE, error.to_string()))?;
     log::set_max_level(log.level);
     Ok(outlet)
+}
+
+fn line(out: &Formatter, record: &Record<'_>, format: LogFormat) -> String {
+    let (level, target) = (record.level(), record.target());
+    match format {
+        LogFormat::Json => serde_json::json!({
+            "time": out.timestamp_millis().to_string(), "level": level.as_str(),
+            "target": target, "message": record.args().to_string(),
+        })
+        .to_string(),
+        LogFormat::Text => {
+            format!("[{} {level:<5} {target}] {}", out.timestamp_seconds(), record.args())
+        }
+    }
 }
 
 /// Passes all lines on but [`NOISE`], which is of level `debug` to it.

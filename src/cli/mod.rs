@@ -21,13 +21,16 @@ use std::time::Duration;
 use args::{Cli, Command};
 use clap::Parser;
 use failed::Failed;
+use log::Level;
 
 use crate::bench;
 use crate::config::{self, Config, Environment, Loaded};
 use crate::embed::Gateway;
+use crate::handover;
 use crate::outlet::Losses;
 use crate::server::Start;
 use crate::sim;
+use crate::supervisor;
 use crate::top;
 
 const EX_USAGE: u8 = 64;
@@ -62,7 +65,9 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failed(code, text)) => {
             if !text.is_empty() {
-                eprintln!("streamgate: {text}");
+                let text = format!("streamgate: {text}");
+                let is_journal = supervisor::is_journal();
+                eprintln!("{}", if is_journal { supervisor::leveled(Level::Error, &text) } else { text });
             }
             code.into()
         }
@@ -72,7 +77,7 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> Result<(), Failed> {
     match command {
         Command::Run { config } => run_file(&config, Start::Fresh),
-        Command::Upgrade { config } => run_file(&config, Start::Successor),
+        Command::Upgrade { config } => upgrade(&config),
         Command::Check { config } => check::check(&config),
         Command::Demo => run(Config::parse(DEMO, &Environment::detect())?, None, Start::Fresh),
         Command::Sim(args) => run_sim(args.into()),
@@ -89,6 +94,15 @@ fn dispatch(command: Command) -> Result<(), Failed> {
 
 fn run_file(file: &Path, start: Start) -> Result<(), Failed> {
     run(config::load(file, &Environment::detect())?, Some(file), start)
+}
+
+fn upgrade(file: &Path) -> Result<(), Failed> {
+    match handover::start_as_between() {
+        None => run_file(file, Start::Successor),
+        Some(Ok(0)) => Ok(()),
+        Some(Ok(code)) => Err(Failed(code, String::new())),
+        Some(Err(error)) => Err(Failed(EX_TEMPFAIL, format!("a successor cannot be started: {error}"))),
+    }
 }
 
 fn run(loaded: Loaded, file: Option<&Path>, start: Start) -> Result<(), Failed> {

@@ -86,7 +86,7 @@ impl Giver {
                 Event::Came(Ok(channel)) => match self.serve(&channel).await {
                     Ok(pid) => {
                         if let Some(launched) = self.launched.take_if(|launched| launched.is(pid)) {
-                            launched.let_go();
+                            launched.let_go(pid).await;
                         }
                         return Successor { pid, channel };
                     }

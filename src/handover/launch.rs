@@ -1,6 +1,11 @@
 //! SIGQUIT: the process starts its own successor.
+//!
+//! Under systemd there is a process between the two, which only waits. systemd waits for the main process of a service,
+//! and restarts it, where it is its parent; and it asks who the parent is at the moment of MAINPID. So the process
+//! between goes before that, and the successor is systemd's.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -8,11 +13,36 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
+use rustix::process::{Pid, Signal, getpgid, kill_process_group};
+
 use super::WARM_MAX;
+use crate::supervisor;
 
 /// How long a successor may take from its start until it asks for the sockets: its file, names that are
 /// slow to resolve, and the first checks.
 const ASKS_WITHIN: Duration = WARM_MAX.saturating_add(Duration::from_secs(10));
+
+/// Set for the process between.
+const BETWEEN: &str = "STREAMGATE_STARTS_SUCCESSOR";
+
+/// What a shell has for a process that a signal has ended, beside the signal's number.
+const SIGNALLED: u8 = 128;
+
+/// In the process between: starts the successor, with the same arguments, and returns its exit code.
+///
+/// `None` in any other process.
+pub(crate) fn start_as_between() -> Option<io::Result<u8>> {
+    std::env::var_os(BETWEEN)?;
+    let mut arguments = std::env::args_os();
+    let program = arguments.next()?;
+    let mut command = std::process::Command::new(program);
+    let status = command.args(arguments).env_remove(BETWEEN).status();
+    Some(status.map(|status| {
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        let signal = status.signal().and_then(|signal| u8::try_from(signal).ok()).unwrap_or_default();
+        code.unwrap_or(SIGNALLED.saturating_add(signal))
+    }))
+}
 
 /// How a successor is started.
 #[derive(Debug)]
@@ -40,12 +70,17 @@ impl Program {
     pub(super) fn launch(&self) -> io::Result<Launched> {
         let mut command = Command::new(&self.path);
         command.args(["upgrade", "--config"]).arg(&self.file).stdin(Stdio::null());
+        if supervisor::is_there() {
+            // A group, so that both can be ended.
+            command.env(BETWEEN, "1").process_group(0);
+        }
         let child = command.spawn().map_err(|error| {
             let text = format!("{} cannot be started: {error}", self.path.display());
             io::Error::new(error.kind(), text)
         })?;
-        log::info!("process {} is to take over: {}", child.id().unwrap_or_default(), self.path.display());
-        Ok(Launched { child, asks_until: Instant::now() + ASKS_WITHIN, is_over: false })
+        log::info!("a successor is started: {}", self.path.display());
+        let group = supervisor::is_there().then(|| pid(child.id())).flatten();
+        Ok(Launched { child, group, asks_until: Instant::now() + ASKS_WITHIN, is_over: false })
     }
 }
 
@@ -53,13 +88,15 @@ impl Program {
 #[derive(Debug)]
 pub(super) struct Launched {
     child: Child,
+    /// Of the child and the successor, where they are two.
+    group: Option<Pid>,
     asks_until: Instant,
     is_over: bool,
 }
 
 impl Launched {
     pub(super) fn is(&self, pid: u32) -> bool {
-        self.child.id() == Some(pid)
+        self.child.id() == Some(pid) || self.group.is_some() && of_group(pid) == self.group
     }
 
     /// Returns why it will not take over, when that is sure.
@@ -72,9 +109,13 @@ impl Launched {
         }
     }
 
-    /// Leaves it alone from now on.
-    pub(super) fn let_go(mut self) {
+    /// Leaves it alone from now on; the process between is gone when this returns.
+    pub(super) async fn let_go(mut self, successor: u32) {
         self.is_over = true;
+        if self.child.id() != Some(successor) {
+            // It can only have ended by itself.
+            drop(self.child.kill().await);
+        }
     }
 }
 
@@ -83,8 +124,19 @@ impl Drop for Launched {
         if !self.is_over {
             // It may be gone already.
             drop(self.child.start_kill());
+            if let Some(group) = self.group {
+                let _ = kill_process_group(group, Signal::KILL); // gone already
+            }
         }
     }
+}
+
+fn pid(number: Option<u32>) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number?).ok()?)
+}
+
+fn of_group(number: u32) -> Option<Pid> {
+    getpgid(Some(pid(Some(number))?)).ok()
 }
 
 fn told(status: io::Result<ExitStatus>) -> String {
@@ -102,7 +154,7 @@ mod tests {
     async fn one_that_never_asks_is_given_up_and_ended() {
         let child = Command::new("sleep").arg("600").spawn().unwrap();
         let pid = child.id().unwrap();
-        let mut launched = Launched { child, asks_until: Instant::now(), is_over: false };
+        let mut launched = Launched { child, group: None, asks_until: Instant::now(), is_over: false };
         assert!(launched.is(pid));
         assert!(launched.failed().await.contains("has not asked for the sockets within 30s"));
         drop(launched);

@@ -26,7 +26,7 @@ use std::os::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use give::{Estate, Giver, Successor};
-pub(crate) use launch::Program;
+pub(crate) use launch::{Program, start_as_between};
 pub(crate) use private::PrivateSocket;
 pub use take::TakeError;
 pub(crate) use take::{Predecessor, WARM_MAX};

@@ -91,8 +91,8 @@ impl Predecessor {
         }
     }
 
-    /// Says that we accept, and returns once it has stopped.
-    pub(crate) async fn succeed(self) -> Result<(), TakeError> {
+    /// Says that we accept, and returns once it has stopped accepting.
+    pub(crate) async fn succeed(&self) -> Result<(), TakeError> {
         self.0.send(&Message::Ready).await.map_err(TakeError::Talk)?;
         match answer(&self.0).await {
             Ok((Message::Yours, _)) => Ok(()),
@@ -104,6 +104,11 @@ impl Predecessor {
                 Ok(())
             }
         }
+    }
+
+    /// Returns when its process has ended, which keeps its end of the conversation until then.
+    pub(crate) async fn ended(&self) {
+        while self.0.receive().await.is_ok() {}
     }
 
     /// Says that we cannot.

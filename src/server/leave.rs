@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::LAST_WORDS;
 use crate::config::{Server, Shutdown};
-use crate::handover::{Giver, Successor};
+use crate::handover::{Giver, Predecessor, Successor};
 use crate::proxy::Shared;
 use crate::{signals, supervisor};
 
@@ -30,7 +30,7 @@ pub(super) async fn leave(
     shared: &Shared,
     server: &Server,
     mut signals: signals::Ending,
-    mut giver: Giver,
+    (predecessor, mut giver): (Option<Predecessor>, Giver),
     mut stops: Stops,
 ) {
     let successor = tokio::select! {
@@ -54,6 +54,11 @@ pub(super) async fn leave(
                 log::warn!("{} exchanges did not end in time", drain.working());
             }
         }
+        if let Some(predecessor) = &predecessor
+            && supervisor::is_there()
+        {
+            outlive(predecessor).await;
+        }
     };
     let told_again = async {
         if successor.is_some() {
@@ -73,6 +78,8 @@ pub(super) async fn leave(
             }
         }
     }
+    // It sees the end of this process, with its last lines written, by the end of their conversation: the kernel's to make.
+    std::mem::forget(successor);
 }
 
 /// After SIGTERM: not ready, but serving for a while, so that balancers stop sending. Operators are served
@@ -94,6 +101,15 @@ async fn close(shared: &Shared, server: &Server, stops: &mut Stops) {
     supervisor::stopping("draining");
     tokio::time::sleep(duck).await;
     stop(&stops.clients, &mut stops.serving).await;
+}
+
+/// The end of a service's main process is that of all its processes to systemd. So it is the last one, where an older
+/// one still has streams.
+async fn outlive(predecessor: &Predecessor) {
+    if tokio::time::timeout(LOOK_EVERY, predecessor.ended()).await.is_err() {
+        log::info!("the process that was here before still has streams, and is waited for");
+        predecessor.ended().await;
+    }
 }
 
 /// Somebody else accepts: no client and no operator is to find us any more.

@@ -136,7 +136,7 @@ impl Built {
         let is_simulated = !config.sim.is_empty();
         let file = asks.0.book.file.clone();
         keep(&shared, builder, asks, config, found).map_err(setup)?;
-        if let Some(predecessor) = predecessor {
+        if let Some(predecessor) = &predecessor {
             predecessor.succeed().await?;
         }
         let estate = succession::estate(&server, file.as_deref(), is_simulated, copies);
@@ -146,7 +146,7 @@ impl Built {
         on_listening(&listening);
         supervisor::ready(&format!("serving, generation {}", shared.snapshot.load().generation));
         let stops = leave::Stops { clients: stop_clients, admin: stop_admin, serving };
-        leave::leave(&shared, &server, signals, giver, stops).await;
+        leave::leave(&shared, &server, signals, (predecessor, giver), stops).await;
         if let Some(traces) = &shared.traces {
             traces.close(LAST_WORDS).await;
         }
