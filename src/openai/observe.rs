@@ -4,8 +4,8 @@
 //! reason, error, end marker. It is a side observer, never a gate: it changes nothing and cannot fail.
 //!
 //! The one hard idea: once the first token is known, a frame is parsed only where its name or a cheap
-//! search says that it holds something that matters. Ordinary deltas cost one search for three words and one for the
-//! index of their choice, or a look at their `event:` line.
+//! search says that it holds something that matters. Ordinary deltas cost one search for three words, or a look at their
+//! `event:` line.
 
 use super::answer::{Answer, failure};
 use super::choices::{Choices, Met};
@@ -22,7 +22,8 @@ pub struct Observer {
     dialect: Dialect,
     seen: Seen,
     choices: Choices,
-    met: Met,
+    /// Where the events alone say when the answer is over.
+    met: Option<Met>,
     progress: Progress,
     data_events: u64,
     tokens: u64,
@@ -56,6 +57,12 @@ impl Observer {
     /// An observer of a stream of this dialect.
     pub fn new(dialect: Dialect) -> Self {
         Self { dialect, ..Self::default() }
+    }
+
+    /// The answer ends with its connection, which says nothing: every choice is looked out for from now on. That costs a
+    /// search an event, which others do without.
+    pub fn look_for_choices(&mut self) {
+        self.met.get_or_insert_default();
     }
 
     /// Takes note of one event.
@@ -172,9 +179,13 @@ impl Observer {
         }
     }
 
+    fn has_new_choice(&mut self, data: &[u8]) -> bool {
+        self.met.as_mut().is_some_and(|met| met.is_new(data))
+    }
+
     /// Reads a frame of chat/completions and its like.
     fn chunk(&mut self, data: &[u8]) -> Noted {
-        if self.has_token() && !needles::any(data) && !self.met.is_new(data) {
+        if self.has_token() && !needles::any(data) && !self.has_new_choice(data) {
             self.tokens += 1;
             return Noted::default();
         }

@@ -233,6 +233,7 @@ fn an_answer_is_over_when_each_of_its_choices_is() {
     let word = r#""delta":{"content":"x"},"finish_reason":null"#;
     let stop = r#""delta":{},"finish_reason":"stop""#;
     let mut observer = Observer::new(Dialect::Chat);
+    observer.look_for_choices();
     for index in [0, 0, 1, 1, 2] {
         tell(&mut observer, &frame(index, word));
     }
@@ -244,6 +245,7 @@ fn an_answer_is_over_when_each_of_its_choices_is() {
     // The index of a tool call is none of a choice, wherever it stands.
     let call = r#"{"choices":[{"delta":{"tool_calls":[{"index":7,"function":{}}]},"index":0}]}"#;
     let mut observer = Observer::new(Dialect::Chat);
+    observer.look_for_choices();
     for _ in 0..3 {
         tell(&mut observer, call);
     }
@@ -251,6 +253,7 @@ fn an_answer_is_over_when_each_of_its_choices_is() {
     assert!(observer.is_over());
     // One end marker is for all.
     let mut observer = Observer::new(Dialect::Completions);
+    observer.look_for_choices();
     for index in 0..2 {
         tell(&mut observer, &frame(index, r#""text":"x""#));
     }
