@@ -38,7 +38,7 @@ fn main() {
     };
     let keys: Vec<_> = (0..KEYS).map(key).collect();
     let accounts = Accounts::next(&keys, None);
-    accounts.come_into_force();
+    accounts.come_into_force(Instant::now());
     let per_ip = PerIp::default();
     println!("ns per request, the best of {ROUNDS} rounds");
     println!(

@@ -61,7 +61,7 @@ fn cluster(backends: usize, kind: &str) -> Arc<Cluster> {
     let config = Config::parse(&text, &Environment::bare(2, 1 << 30)).expect("a sound file").config;
     let resolve = |_: &str, port| Ok::<_, ()>(SocketAddr::from(([127, 0, 0, 1], port)));
     let snapshot = Snapshot::build(config, None, resolve).expect("an address");
-    snapshot.come_into_force();
+    snapshot.come_into_force(Instant::now());
     snapshot.clusters[0].clone()
 }
 

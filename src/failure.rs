@@ -50,6 +50,9 @@ pub enum Failure {
     /// What came was not HTTP, or HTTP we refuse (an unasked 101, endless interim answers).
     #[error("the backend answered with something that is not HTTP")]
     NotHttp,
+    /// A success that is no event stream, or one that is compressed, behind a head that promised a stream.
+    #[error("the backend's answer is no event stream")]
+    NoStream,
     /// An answer with this status, where a success was needed.
     #[error("the backend answered with status {0}")]
     Status(u16),
@@ -81,6 +84,7 @@ impl Failure {
             Self::Disconnected | Self::Unfinished => Rejection::UpstreamDisconnected,
             Self::Empty => Rejection::UpstreamEmpty,
             Self::NotHttp => Rejection::UpstreamNotHttp,
+            Self::NoStream => Rejection::UpstreamNoStream,
             Self::Status(status) => Rejection::UpstreamStatus(status),
             Self::ShuttingDown => Rejection::ShuttingDown,
             Self::BackendRemoved => Rejection::BackendRemoved,
@@ -101,6 +105,7 @@ impl Failure {
             | Self::Unfinished
             | Self::Empty
             | Self::NotHttp
+            | Self::NoStream
             | Self::Status(_) => Outcome::UpstreamError,
             Self::Starved | Self::NoPort => Outcome::Rejected,
             Self::ShuttingDown | Self::BackendRemoved => Outcome::Shutdown,
@@ -122,6 +127,7 @@ impl Failure {
             Self::Unfinished => "unfinished",
             Self::Empty => "empty",
             Self::NotHttp => "not_http",
+            Self::NoStream => "no_stream",
             Self::Status(429) => "status_429",
             Self::Status(502) => "status_502",
             Self::Status(503) => "status_503",

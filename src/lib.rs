@@ -125,6 +125,7 @@ pub mod recent;
 pub mod rejection;
 pub mod reload;
 pub mod request_id;
+mod reset;
 pub mod retry;
 pub mod route;
 pub mod secret;

@@ -63,6 +63,7 @@ pub fn surely_over(failure: Failure) -> bool {
         | Failure::IdleTimeout
         | Failure::TotalTimeout
         | Failure::NotHttp
+        | Failure::NoStream
         | Failure::ShuttingDown
         | Failure::Starved
         | Failure::BackendRemoved => false,
@@ -131,6 +132,7 @@ mod tests {
             IdleTimeout,
             TotalTimeout,
             NotHttp,
+            NoStream,
             Starved,
             ShuttingDown,
             BackendRemoved,

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 
+use crate::config::Log;
 use crate::proxy::Shared;
 use crate::reload::{Cause, Reloader};
+use crate::server::one_file_each;
 
 /// Ends a gateway without a signal. What is asked for is not lost, be it before there is one.
 #[derive(Debug, Clone)]
@@ -68,7 +70,9 @@ pub(crate) fn quits() -> io::Result<Signal> {
 
 /// Takes the signals that operators send to servers of this kind. Untaken, each would end the process
 /// and every stream in it.
-pub(crate) fn take_others(shared: &Arc<Shared>, reloader: Reloader) -> io::Result<()> {
+///
+/// `log` is the one of the start, whose files the process keeps to.
+pub(crate) fn take_others(shared: &Arc<Shared>, reloader: Reloader, log: Log) -> io::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut user = signal(SignalKind::user_defined1())?;
     let shared = Arc::clone(shared);
@@ -76,13 +80,20 @@ pub(crate) fn take_others(shared: &Arc<Shared>, reloader: Reloader) -> io::Resul
         loop {
             tokio::select! {
                 _ = hangup.recv() => reloader.poke(Cause::Signal),
-                _ = user.recv() => {
-                    shared.access.reopen();
-                    shared.usage.reopen();
-                    log::info!("SIGUSR1: the access log and the usage log are opened anew, each before its next line");
-                }
+                _ = user.recv() => reopen(&shared, &log),
             }
         }
     });
     Ok(())
+}
+
+/// Has the logs opened anew, and tells where what was done to their files meanwhile has made them one. They are written all
+/// the same: a line that stands in the wrong file can be found.
+fn reopen(shared: &Shared, log: &Log) {
+    shared.access.reopen();
+    shared.usage.reopen();
+    log::info!("SIGUSR1: the access log and the usage log are opened anew, each before its next line");
+    if let Err(error) = one_file_each(log) {
+        log::error!("SIGUSR1: {error}");
+    }
 }

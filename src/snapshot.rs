@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::admission::Accounts;
 use crate::cluster::{Backend, BackendState, Cluster, ClusterState, Leave};
@@ -85,8 +86,8 @@ impl Snapshot {
     }
 
     /// What it says of backends holds from now on, also for exchanges that live by an older one.
-    pub fn come_into_force(&self) {
-        self.set_limits();
+    pub fn come_into_force(&self, now: Instant) {
+        self.set_limits(now);
         self.set_drains();
     }
 
@@ -97,8 +98,8 @@ impl Snapshot {
     }
 
     /// The limits alone: they must hold before the first attempt by it.
-    pub fn set_limits(&self) {
-        self.accounts.come_into_force();
+    pub fn set_limits(&self, now: Instant) {
+        self.accounts.come_into_force(now);
         self.backends().for_each(|backend| backend.state.limit_to(backend.max_inflight));
     }
 

@@ -155,10 +155,13 @@ fn completions_offer_the_commands() {
 /// A page for each command, which the formatter has nothing to say against; what is not to be written is told.
 #[test]
 fn each_command_has_its_manual_page() {
-    let dir = tempfile::tempdir().unwrap();
-    let (code, said) = output(&["man", dir.path().to_str().unwrap()], &[]);
-    assert_eq!((code, said.as_str()), (Some(0), ""));
-    let mut pages: Vec<String> = std::fs::read_dir(dir.path())
+    let above = tempfile::tempdir().unwrap();
+    let dir = above.path().join("share").join("man1");
+    for _ in ["the folder is made", "it is there"] {
+        let (code, said) = output(&["man", dir.to_str().unwrap()], &[]);
+        assert_eq!((code, said.as_str()), (Some(0), ""));
+    }
+    let mut pages: Vec<String> = std::fs::read_dir(&dir)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -166,15 +169,15 @@ fn each_command_has_its_manual_page() {
     for page in ["streamgate.1", "streamgate-run.1", "streamgate-key-new.1", "streamgate-sim.1"] {
         assert!(pages.contains(&page.to_owned()), "{pages:?}");
     }
-    let main = std::fs::read_to_string(dir.path().join("streamgate.1")).unwrap();
+    let main = std::fs::read_to_string(dir.join("streamgate.1")).unwrap();
     assert!(main.contains("Exit codes: 0 done; 64 bad usage"), "{main}");
     for page in &pages {
-        let shown = Command::new("man").arg("--warnings").arg("-l").arg(dir.path().join(page)).output();
+        let shown = Command::new("man").arg("--warnings").arg("-l").arg(dir.join(page)).output();
         let Ok(shown) = shown else { return support::not_run("each_command_has_its_manual_page", "no man") };
         let said = String::from_utf8_lossy(&shown.stderr);
         assert!(shown.status.success() && said.is_empty() && !shown.stdout.is_empty(), "{page}: {said}");
     }
-    let nowhere = dir.path().join("nowhere");
-    let (code, said) = output(&["man", nowhere.to_str().unwrap()], &[]);
-    assert_eq!((code, said.contains("No such file")), (Some(75), true), "{said}");
+    let in_the_way = dir.join("streamgate.1").join("man1");
+    let (code, said) = output(&["man", in_the_way.to_str().unwrap()], &[]);
+    assert_eq!((code, said.contains("Not a directory")), (Some(75), true), "{said}");
 }

@@ -36,7 +36,7 @@ const CORE: [&str; 26] = [
 ];
 
 /// All the others: the shell, and the configuration, which reads a file.
-const SHELL: [&str; 29] = [
+const SHELL: [&str; 30] = [
     "access_log",
     "admin",
     "bench",
@@ -56,6 +56,7 @@ const SHELL: [&str; 29] = [
     "prober",
     "proxy",
     "reload",
+    "reset",
     "server",
     "signals",
     "sim",

@@ -72,7 +72,7 @@ fn file(rng: &mut Rng) -> Config {
 fn build(rng: &mut Rng, before: Option<&Snapshot>) -> Arc<Snapshot> {
     let resolve = |_: &str, port| Ok::<_, ()>(SocketAddr::from(([127, 0, 0, 1], port)));
     let snapshot = Snapshot::build(file(rng), before, resolve).unwrap();
-    snapshot.come_into_force();
+    snapshot.come_into_force(Instant::now());
     Arc::new(snapshot)
 }
 

@@ -5,12 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::status;
-use crate::cluster::{Backend, Cluster, Condition, Leave};
+use crate::cluster::{Backend, Cluster, Condition, Leave, Reading};
 use crate::live::view::{BackendNow, ClusterNow, Engine, Gateway, Level, Now, Reload};
 use crate::metrics::BACKENDS_MAX;
 use crate::proxy::Shared;
 use crate::reload::{Book, Last, Outcome};
 use crate::snapshot::Snapshot;
+
+/// Figures of an engine that are older are shown no more: they say nothing of what it was doing when it went.
+const FORGOTTEN: Duration = Duration::from_secs(600);
 
 /// The moment, and how far the process has come.
 pub(super) struct Moment {
@@ -110,7 +113,8 @@ fn backends(cluster: &Cluster, snapshot: &Snapshot, now: Instant, most: usize) -
     let mut all: Vec<(&Arc<Backend>, Level)> =
         cluster.backends.iter().chain(left).map(|each| (each, level(each, now))).collect();
     all.sort_by_key(|(_, level)| std::cmp::Reverse(*level));
-    all.into_iter().take(most).map(|(each, level)| backend(each, level, now)).collect()
+    let last = cluster.readings_last();
+    all.into_iter().take(most).map(|(each, level)| backend(each, level, last, now)).collect()
 }
 
 /// How bad it stands with a backend.
@@ -126,7 +130,7 @@ fn level(backend: &Backend, now: Instant) -> Level {
     }
 }
 
-fn backend(backend: &Backend, level: Level, now: Instant) -> BackendNow {
+fn backend(backend: &Backend, level: Level, readings_last: Duration, now: Instant) -> BackendNow {
     let state = &backend.state;
     BackendNow {
         name: backend.name.to_string(),
@@ -140,10 +144,31 @@ fn backend(backend: &Backend, level: Level, now: Instant) -> BackendNow {
         in_flight: state.in_flight(),
         max_inflight: backend.max_inflight,
         drained: state.leaving.is(Leave::Operator),
-        engine: state.reading().map(|reading| Engine {
-            running: reading.running,
-            waiting: reading.waiting,
-            kv_usage: reading.kv_usage,
-        }),
+        engine: state.reading().and_then(|reading| engine(&reading, readings_last, now)),
+    }
+}
+
+fn engine(reading: &Reading, readings_last: Duration, now: Instant) -> Option<Engine> {
+    let age = now.saturating_duration_since(reading.at);
+    (age <= FORGOTTEN).then(|| Engine {
+        running: reading.running,
+        waiting: reading.waiting,
+        kv_usage: reading.kv_usage,
+        age_seconds: age.as_secs_f64(),
+        is_old: age > readings_last,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_grow_old_and_are_forgotten() {
+        let (at, second) = (Instant::now(), Duration::from_secs(1));
+        let reading = Reading { at, running: 1, waiting: 0, kv_usage: None, steps: None };
+        let is_old = |age| engine(&reading, 6 * second, at + age).map(|engine| engine.is_old);
+        assert_eq!((is_old(6 * second), is_old(7 * second)), (Some(false), Some(true)));
+        assert_eq!((is_old(FORGOTTEN), is_old(FORGOTTEN + second)), (Some(true), None));
     }
 }

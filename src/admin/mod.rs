@@ -1,12 +1,13 @@
 //! The admin listener: for operators and their tools, never for clients.
 //!
 //! Who may ask what is decided in `guard`, what is told of the fleet in `status`, what the live page shows in `live`
-//! and `facts`; requests come in and answers go out in `serve`, and what is done is here. `places` bounds how many may be
+//! and `facts`; requests come in by `head` and answers go out in `serve`, and what is done is here. `places` bounds how many may be
 //! connected. `place` is the other side: how commands of this binary ask such a listener.
 
 mod answer;
 mod facts;
 mod guard;
+mod head;
 mod live;
 mod page;
 pub(crate) mod place;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::Version;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, TRANSFER_ENCODING};
 use pingora::Result;
-use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
+use pingora::apps::ServerApp;
+use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use pingora_http::ResponseHeader;
@@ -21,40 +22,19 @@ use tokio::time::timeout;
 use super::answer::{Answer, refused, text};
 use super::live::EVERY;
 use super::places::{CONNECTIONS_MAX, Place};
-use super::{Admin, PATHS, Page, guard};
+use super::{Admin, PATHS, Page, guard, head};
 
 /// A request head is whole within so much time, counted from the connection or from the answer before it; a client
 /// takes something of an answer, and has sent the body that nobody wants of him, within as much.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[async_trait]
-impl HttpServerApp for Admin {
-    async fn process_new_http(
-        self: &Arc<Self>,
-        mut session: ServerSession,
-        shutdown: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
-        let Some(mut place) = self.places.enter() else {
-            self.tell_full();
-            return None;
-        };
-        // A client that goes, or what is no HTTP, is no news.
-        if !matches!(within(&mut place, session.read_request()).await, Some(Ok(true))) || !place.keep() {
-            return None;
+impl ServerApp for Admin {
+    async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
+        let mut next = (stream, BytesMut::new());
+        loop {
+            next = self.exchange(next, shutdown).await?;
         }
-        session.set_keepalive(if *shutdown.borrow() { None } else { Some(PATIENCE.as_secs()) });
-        session.set_write_timeout(Some(PATIENCE));
-        match self.serve(&mut session, shutdown).await {
-            Ok(()) => {}
-            Err(error) => {
-                log::debug!("an operator has left: {error}");
-                return None;
-            }
-        }
-        let settings = HttpPersistentSettings::for_session(&session);
-        place.let_go();
-        let reusable = within(&mut place, session.finish()).await?.ok()??;
-        Some(ReusedHttpStream::from_reusable_stream(reusable, settings))
     }
 }
 
@@ -67,6 +47,44 @@ async fn within<T>(place: &mut Place<'_>, work: impl Future<Output = T>) -> Opti
 }
 
 impl Admin {
+    /// Answers the next request of a connection, of which some bytes may have come already. Gives both back where
+    /// another may follow.
+    async fn exchange(
+        &self,
+        (mut stream, come): (Stream, BytesMut),
+        shutdown: &ShutdownWatch,
+    ) -> Option<(Stream, BytesMut)> {
+        let Some(mut place) = self.places.enter() else {
+            self.tell_full();
+            return None;
+        };
+        // A client that goes is no news.
+        let head = match within(&mut place, head::read(&mut stream, come)).await?.ok()?? {
+            Ok(head) => head,
+            Err(wrong) => {
+                // Nor is one that does not wait for what it is told.
+                within(&mut place, head::refuse(&mut stream, wrong)).await?.ok()?;
+                return None;
+            }
+        };
+        let mut session = ServerSession::new_http1(stream);
+        // Whether, not how long: the waiting is done above.
+        session.set_keepalive(if *shutdown.borrow() { None } else { Some(0) });
+        session.set_pipelined_prefix(head);
+        if !matches!(within(&mut place, session.read_request()).await, Some(Ok(true))) || !place.keep() {
+            return None;
+        }
+        session.set_write_timeout(Some(PATIENCE));
+        if let Err(error) = self.serve(&mut session, shutdown).await {
+            log::debug!("an operator has left: {error}");
+            return None;
+        }
+        place.let_go();
+        let reusable = within(&mut place, session.finish()).await?.ok()??;
+        let (stream, come) = reusable.into_parts();
+        Some((stream, come.unwrap_or_default()))
+    }
+
     /// Says that nobody could make room.
     fn tell_full(&self) {
         if let Some(count) = self.turned_away.note(Instant::now()) {

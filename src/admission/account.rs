@@ -40,7 +40,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Makes the buckets what the limits in force say. What has not been limited before is full.
+    /// Makes the buckets what the limits in force say, from now on. What has not been limited before is full.
     fn follow(&mut self, now: Instant) {
         let &KeyLimits { requests, tokens, early_cancels, .. } = &self.limits;
         follow(&mut self.requests, requests, now);
@@ -95,9 +95,11 @@ impl Account {
         &self.name
     }
 
-    /// These limits are in force from now on, for every exchange that asks.
-    pub fn limit_to(&self, limits: KeyLimits) {
-        self.state.lock().limits = limits;
+    /// These limits are in force from now on, for every exchange that asks. Until now the old ones have filled.
+    pub fn limit_to(&self, limits: KeyLimits, now: Instant) {
+        let mut state = self.state.lock();
+        state.limits = limits;
+        state.follow(now);
     }
 
     /// Lets an exchange in by its head, as far as this gateway alone decides: concurrency and early cancels.
@@ -105,7 +107,7 @@ impl Account {
     /// # Errors
     /// One of them is reached.
     pub fn enter(self: &Arc<Self>, now: Instant) -> Result<Permit, Denial> {
-        self.with(now, |state| {
+        self.with(|state| {
             // The count only grows under the lock.
             let running = self.running.load(Ordering::Relaxed);
             if state.limits.concurrent.is_some_and(|most| running >= most) {
@@ -121,7 +123,7 @@ impl Account {
     /// # Errors
     /// It is one too many.
     pub fn connect(self: &Arc<Self>, now: Instant) -> Result<Connected, Denial> {
-        self.with(now, |state| {
+        self.with(|state| {
             let open = self.connections.load(Ordering::Relaxed);
             if state.limits.connections.is_some_and(|most| open >= most) {
                 return Err(state.deny(Limit::Connections, SOON, now));
@@ -138,28 +140,26 @@ impl Account {
 
     /// Where the key stands.
     pub fn standing(&self, now: Instant) -> Standing {
-        self.with(now, |state| state.standing(now))
+        self.with(|state| state.standing(now))
     }
 
     /// Tokens that it has used beyond its limit and not yet earned, in whole ones; 0 for most.
     pub(super) fn debt(&self, now: Instant) -> u64 {
-        let left = self.with(now, |state| state.tokens.as_mut().map_or(0, |bucket| bucket.left(now)));
+        let left = self.with(|state| state.tokens.as_mut().map_or(0, |bucket| bucket.left(now)));
         left.min(0).unsigned_abs().div_ceil(1000)
     }
 
     /// An answer was given up before its first token.
     pub(super) fn note_early_cancel(&self, now: Instant) {
-        self.with(now, |state| {
+        self.with(|state| {
             if let Some(bucket) = &mut state.early_cancels {
                 bucket.charge(1, now);
             }
         });
     }
 
-    pub(super) fn with<T>(&self, now: Instant, ask: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.state.lock();
-        state.follow(now);
-        ask(&mut state)
+    pub(super) fn with<T>(&self, ask: impl FnOnce(&mut State) -> T) -> T {
+        ask(&mut self.state.lock())
     }
 }
 

@@ -25,8 +25,8 @@ impl Accounts {
     }
 
     /// Its limits hold from now on, also for exchanges that live by an older snapshot.
-    pub fn come_into_force(&self) {
-        self.0.values().for_each(|(account, limits)| account.limit_to(limits.clone()));
+    pub fn come_into_force(&self, now: Instant) {
+        self.0.values().for_each(|(account, limits)| account.limit_to(limits.clone(), now));
     }
 
     /// The account of a key, if it has limits.

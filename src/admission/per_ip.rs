@@ -21,14 +21,22 @@ pub const ADDRESSES_MAX: usize = 65_536;
 /// What each client address has used.
 #[derive(Debug)]
 pub struct PerIp {
-    buckets: Mutex<Recent<IpAddr, Bucket>>,
+    state: Mutex<State>,
     /// For the line of the log that says that an address was limited.
     pub told: Told,
 }
 
+#[derive(Debug)]
+struct State {
+    buckets: Recent<IpAddr, Bucket>,
+    /// The rate that was last asked for, and since when: a bucket that nobody has asked since fills at it from then on.
+    rate: Option<(Rate, Instant)>,
+}
+
 impl Default for PerIp {
     fn default() -> Self {
-        Self { buckets: Mutex::new(Recent::new(ADDRESSES_MAX)), told: Told::default() }
+        let state = State { buckets: Recent::new(ADDRESSES_MAX), rate: None };
+        Self { state: Mutex::new(state), told: Told::default() }
     }
 }
 
@@ -38,9 +46,17 @@ impl PerIp {
     /// # Errors
     /// It has had as many as it may.
     pub fn take(&self, address: IpAddr, rate: Rate, now: Instant) -> Result<(), Denial> {
-        let mut buckets = self.buckets.lock();
+        let mut state = self.state.lock();
+        let State { buckets, rate: last } = &mut *state;
+        let since = match *last {
+            Some((same, since)) if same == rate => since,
+            _ => {
+                *last = Some((rate, now));
+                now
+            }
+        };
         let bucket = buckets.of(neighbourhood(address), || Bucket::full(rate, now));
-        bucket.follow(rate, now);
+        bucket.follow(rate, since);
         let taken = bucket.take(1, now);
         let deny = |wait| Denial { limit: Limit::PerIp, wait, standing: Standing::default() };
         taken.map(|_| ()).map_err(deny)
@@ -66,12 +82,26 @@ mod tests {
     }
 
     #[test]
+    fn another_rate_fills_every_bucket_from_when_it_was_first_asked_for() {
+        let (per_ip, now) = (PerIp::default(), Instant::now());
+        let rate = |count| Rate { count, per: Duration::from_secs(100) };
+        let take = |address: &str, count, seconds| {
+            let at = now + Duration::from_secs(seconds);
+            per_ip.take(address.parse().unwrap(), rate(count), at).is_ok()
+        };
+        assert_eq!([take("10.0.0.1", 1, 0), take("10.0.0.1", 1, 0)], [true, false]);
+        assert!(take("10.0.0.2", 100, 10), "the reload is noticed");
+        // One a second since.
+        assert_eq!([(); 3].map(|()| take("10.0.0.1", 100, 12)), [true, true, false]);
+    }
+
+    #[test]
     fn the_map_is_bounded_however_many_come() {
         let (per_ip, now) = (PerIp::default(), Instant::now());
         let rate = Rate { count: 2, per: Duration::from_secs(1) };
         for n in 0..300_000_u32 {
             per_ip.take(IpAddr::V4(n.into()), rate, now).unwrap();
         }
-        assert!(per_ip.buckets.lock().len() <= ADDRESSES_MAX);
+        assert!(per_ip.state.lock().buckets.len() <= ADDRESSES_MAX);
     }
 }

@@ -102,7 +102,7 @@ impl Permit {
     /// # Errors
     /// It is not there.
     pub fn take(&mut self, metered: Metered, amount: u64, now: Instant) -> Result<(), Denial> {
-        let taken = self.account().with(now, |state| {
+        let taken = self.account().with(|state| {
             let Some(bucket) = metered.bucket(state) else { return Ok(0) };
             bucket.take(amount, now).map_err(|wait| state.deny(metered.limit(), wait, now))
         })?;
@@ -114,7 +114,7 @@ impl Permit {
 
     /// What to ask of a shared bucket; `None` where there is no such limit.
     pub fn wanted(&self, metered: Metered, amount: u64, now: Instant) -> Option<Wanted> {
-        self.account().with(now, |state| {
+        self.account().with(|state| {
             let asked = metered.order(state).now();
             let bucket = metered.bucket(state)?;
             let rate = bucket.rate();
@@ -134,7 +134,7 @@ impl Permit {
         shared: Shared,
         now: Instant,
     ) -> Result<(), Denial> {
-        self.account().with(now, |state| {
+        self.account().with(|state| {
             if metered.order(state).is_news(shared.sequence, wanted.asked)
                 && let Some(bucket) = metered.bucket(state)
             {
@@ -153,7 +153,7 @@ impl Permit {
     pub fn settle(&mut self, used: u64, now: Instant) -> Option<(Rate, i64)> {
         let reserved = std::mem::replace(&mut self.reserved, used);
         let shared = std::mem::replace(&mut self.shared, used);
-        let rate = self.account().with(now, |state| {
+        let rate = self.account().with(|state| {
             let bucket = state.tokens.as_mut()?;
             if used >= reserved {
                 bucket.charge(used - reserved, now);

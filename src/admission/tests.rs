@@ -14,7 +14,7 @@ fn per_minute(count: u64) -> Option<Rate> {
 
 fn account(limits: KeyLimits) -> Arc<Account> {
     let account = Account::new("team-a".into());
-    account.limit_to(limits);
+    account.limit_to(limits, Instant::now());
     account
 }
 
@@ -106,7 +106,7 @@ fn an_account_lives_on_under_its_name_and_its_limits_are_those_in_force() {
         Arc::new(Key { name: name.into(), digest: Digest::of(name.as_bytes()), models: None, limits })
     };
     let first = Accounts::next(&[key("a", per_minute(60)), key("b", per_minute(60)), key("c", None)], None);
-    first.come_into_force();
+    first.come_into_force(now);
     let held = first.of("a").unwrap();
     assert!(first.of("c").is_none(), "nothing is kept of a key without limits");
     (0..50).for_each(|_| held.enter(now).unwrap().take(Metered::Requests, 1, now).unwrap());
@@ -114,13 +114,31 @@ fn an_account_lives_on_under_its_name_and_its_limits_are_those_in_force() {
     let second = Accounts::next(&[key("a", per_minute(600))], Some(&first));
     let same = second.of("a").unwrap();
     assert_eq!(same.standing(now).requests.unwrap().limit, 60, "not yet in force");
-    second.come_into_force();
+    second.come_into_force(now);
     let remaining = |now| same.standing(now).requests.unwrap().remaining;
     assert_eq!(remaining(now), 10, "a reload gives nothing back");
     assert_eq!(remaining(now + Duration::from_secs(1)), 20, "and the new rate fills it");
     assert!(second.of("b").is_none());
     let third = Accounts::next(&[key("b", per_minute(60))], Some(&second));
     assert!(third.of("b").is_some() && third.of("a").is_none());
+}
+
+/// The new rate fills from the moment of the reload, and not from that of the next request.
+#[test]
+fn a_limit_that_is_changed_while_it_is_used_up_fills_anew_at_once() {
+    let (now, minute) = (Instant::now(), Duration::from_secs(60));
+    for (before, after, earned) in [(6, 600, 300), (600, 60, 30)] {
+        let account = Account::new("team-a".into());
+        account.limit_to(KeyLimits { requests: per_minute(before), ..KeyLimits::default() }, now);
+        account.enter(now).unwrap().take(Metered::Requests, before, now).unwrap();
+        account.limit_to(KeyLimits { requests: per_minute(after), ..KeyLimits::default() }, now);
+        // Nobody asks for half a minute.
+        assert_eq!(
+            account.standing(now + minute / 2).requests.unwrap().remaining,
+            earned,
+            "{before} to {after}"
+        );
+    }
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub(super) enum Command {
     },
     /// Write the manual pages, one for each command.
     Man {
-        /// The folder that they are written to. Pages that are there are replaced.
+        /// The folder that they are written to; it is made where it is missing. Pages that are there are replaced.
         folder: PathBuf,
     },
 }

@@ -1,5 +1,6 @@
 //! What comes with the binary and is made of the definitions of its commands: completions for shells, manual pages.
 
+use std::fs;
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -20,11 +21,12 @@ pub(super) fn completions(shell: Shell) -> Result<(), Failed> {
     show(String::from_utf8_lossy(&script).trim_end())
 }
 
-/// Writes `streamgate.1`, and a page for each command beside it.
+/// Writes `streamgate.1`, and a page for each command beside it. The folder is made where it is missing.
 ///
 /// # Errors
-/// The folder is not there, or cannot be written to.
+/// The folder cannot be made or written to.
 pub(super) fn manual(folder: &Path) -> Result<(), Failed> {
-    clap_mangen::generate_to(Cli::command(), folder)
+    fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
         .map_err(|error| Failed(EX_TEMPFAIL, format!("{}: {error}", folder.display())))
 }

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use smallvec::SmallVec;
 
@@ -11,9 +11,6 @@ use super::pick::{self, Candidate, Candidates, Score};
 use super::{Ask, Backend, Cluster, Standing};
 use crate::config::Balance;
 use crate::hooks::{self, Chooser};
-
-/// A reading of an engine's load counts until as many were missed.
-const READINGS_MISSED_MAX: u32 = 3;
 
 /// The place of the backend to use among those of the wanted standing, and what its affinity came to; `None`
 /// where there is none.
@@ -157,8 +154,7 @@ impl Choice<'_> {
     }
 
     fn load(&self, candidate: &Candidate) -> u64 {
-        let every = self.cluster.config.scrape.as_ref().map_or(Duration::ZERO, |scrape| scrape.every);
-        self.backend(candidate).state.load.total(self.ask.now, every.saturating_mul(READINGS_MISSED_MAX))
+        self.backend(candidate).state.load.total(self.ask.now, self.cluster.readings_last())
     }
 
     fn all(&self, usable: &[Candidate]) -> Share {

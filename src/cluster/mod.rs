@@ -5,6 +5,7 @@ mod ask;
 mod backend;
 mod budget;
 mod choice;
+mod failures;
 mod health;
 mod learn;
 mod leaving;
@@ -23,13 +24,14 @@ mod standing;
 mod state;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::config::{AffinityBy, Balance};
 
 pub use ask::Ask;
 pub use backend::{Backend, InFlight};
 pub use budget::{Second, is_sound};
+pub use failures::Failures;
 pub use health::{Change, Condition, Health, Probed, Progress, Reason, Seen, Trial, Watched};
 pub use leaving::{Leave, Leaving};
 pub use line::EVERYBODY;
@@ -65,6 +67,9 @@ pub enum NoBackend {
     AllOut,
 }
 
+/// A reading of an engine's load counts until as many were missed.
+const READINGS_MISSED_MAX: u32 = 3;
+
 /// Backends that serve the same thing.
 #[derive(Debug)]
 pub struct Cluster {
@@ -87,6 +92,12 @@ impl Cluster {
     ) -> Self {
         let generation = state.number_of(&backends);
         Self { config, backends, state, generation }
+    }
+
+    /// How long what an engine said of its load is taken for true; zero where it is not asked.
+    pub fn readings_last(&self) -> Duration {
+        let every = self.config.scrape.as_ref().map_or(Duration::ZERO, |scrape| scrape.every);
+        every.saturating_mul(READINGS_MISSED_MAX)
     }
 
     /// What requests stick by: what the file says. Where backends are chosen by a hash and it says

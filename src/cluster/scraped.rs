@@ -2,30 +2,38 @@
 //!
 //! Names are matched whole: `vllm:num_requests_waiting_by_reason` begins like another metric and counts the
 //! same requests again. Series of several engines behind one address are summed.
+//!
+//! The page of a vLLM has some hundred KiB, nearly all of it buckets of histograms, and comes from each backend every
+//! few seconds, so lines that are of no interest are left at their first bytes.
 
 use std::time::Instant;
+
+use memchr::{memchr_iter, memchr3};
 
 use super::Reading;
 
 /// Which figure a metric is: vLLM (docs/design/metrics.md; `gpu_cache_usage_perc` until 0.10), SGLang
 /// (references/production_metrics) and llama.cpp (tools/server/README, `GET /metrics`).
-fn figure(name: &str) -> Option<Figure> {
+fn figure(name: &[u8]) -> Option<Figure> {
     Some(match name {
-        "vllm:num_requests_running" | "sglang:num_running_reqs" | "llamacpp:requests_processing" => {
+        b"vllm:num_requests_running" | b"sglang:num_running_reqs" | b"llamacpp:requests_processing" => {
             Figure::Running
         }
-        "vllm:num_requests_waiting" | "sglang:num_queue_reqs" | "llamacpp:requests_deferred" => {
+        b"vllm:num_requests_waiting" | b"sglang:num_queue_reqs" | b"llamacpp:requests_deferred" => {
             Figure::Waiting
         }
-        "vllm:kv_cache_usage_perc"
-        | "vllm:gpu_cache_usage_perc"
-        | "sglang:token_usage"
-        | "llamacpp:kv_cache_usage_ratio" => Figure::KvUsage,
+        b"vllm:kv_cache_usage_perc"
+        | b"vllm:gpu_cache_usage_perc"
+        | b"sglang:token_usage"
+        | b"llamacpp:kv_cache_usage_ratio" => Figure::KvUsage,
         // The number of observations: one a step.
-        "vllm:iteration_tokens_total_count" | "llamacpp:n_decode_total" => Figure::Steps,
+        b"vllm:iteration_tokens_total_count" | b"llamacpp:n_decode_total" => Figure::Steps,
         _ => return None,
     })
 }
+
+/// Longer than any of the names.
+const NAME_MAX: usize = 64;
 
 enum Figure {
     Running,
@@ -36,10 +44,10 @@ enum Figure {
 
 impl Reading {
     /// Reads a page in Prometheus' text form. `None` when it says nothing of the load.
-    pub fn of_page(page: &str, at: Instant) -> Option<Self> {
+    pub fn of_page(page: &[u8], at: Instant) -> Option<Self> {
         let mut reading = Self { at, running: 0, waiting: 0, kv_usage: None, steps: None };
         let mut found = false;
-        for (figure, value) in page.lines().filter_map(sample) {
+        for (figure, value) in lines(page).filter_map(sample) {
             found = true;
             match figure {
                 // A float becomes the nearest number that there is; one that is none becomes 0.
@@ -58,18 +66,32 @@ impl Reading {
     }
 }
 
+/// The last one may have no end.
+fn lines(page: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut from = 0;
+    memchr_iter(b'\n', page).chain([page.len()]).map(move |end| {
+        let line = &page[from..end];
+        from = end + 1;
+        line
+    })
+}
+
 /// The figure of a line and its value; what follows the value is a time.
-fn sample(line: &str) -> Option<(Figure, f64)> {
-    let end = line.find(['{', ' ', '\t'])?;
+fn sample(line: &[u8]) -> Option<(Figure, f64)> {
+    if !matches!(line.first()?, b'v' | b's' | b'l') {
+        return None;
+    }
+    let end = memchr3(b'{', b' ', b'\t', &line[..line.len().min(NAME_MAX)])?;
     let figure = figure(&line[..end])?;
-    let rest = if line[end..].starts_with('{') { after_labels(&line[end + 1..])? } else { &line[end..] };
-    Some((figure, rest.split_ascii_whitespace().next()?.parse().ok()?))
+    let rest = if line[end] == b'{' { after_labels(&line[end + 1..])? } else { &line[end..] };
+    let value = std::str::from_utf8(rest).ok()?.split_ascii_whitespace().next()?;
+    Some((figure, value.parse().ok()?))
 }
 
 /// What stands behind the closing brace; one within a label's value closes nothing.
-fn after_labels(labels: &str) -> Option<&str> {
+fn after_labels(labels: &[u8]) -> Option<&[u8]> {
     let (mut quoted, mut escaped) = (false, false);
-    for (at, byte) in labels.bytes().enumerate() {
+    for (at, &byte) in labels.iter().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
@@ -86,7 +108,7 @@ mod tests {
     use super::*;
 
     fn read(page: &str) -> Option<(u32, u32, Option<f64>, Option<u64>)> {
-        let reading = Reading::of_page(page, Instant::now())?;
+        let reading = Reading::of_page(page.as_bytes(), Instant::now())?;
         Some((reading.running, reading.waiting, reading.kv_usage, reading.steps))
     }
 
@@ -101,6 +123,13 @@ mod tests {
             vllm:iteration_tokens_total_count{engine=\"0\"} 100.0\n\
             vllm:iteration_tokens_total_count{engine=\"1\"} 1.5e+02\n";
         assert_eq!(read(page), Some((7, 2, Some(0.75), Some(250))));
+    }
+
+    #[test]
+    fn lines_end_with_or_without_a_return_and_other_bytes_harm_only_theirs() {
+        let page = b"vllm:num_requests_running 2\r\n\xff{ 1\nvllm:num_requests_waiting{a=\"\xff\"} 3";
+        let reading = Reading::of_page(page, Instant::now()).unwrap();
+        assert_eq!((reading.running, reading.waiting), (2, 3));
     }
 
     #[test]

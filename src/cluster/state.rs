@@ -16,14 +16,14 @@ use super::budget::Budget;
 use super::health::Health;
 use super::load::Load;
 use super::rest::Rest;
-use super::{Backend, Leaving, Output, Queue, Reading, Report};
+use super::{Backend, Failures, Leaving, Output, Queue, Reading, Report};
 use crate::told::Told;
 
 /// What is known of a backend.
 #[derive(Debug, Default)]
 pub struct BackendState {
     /// Its failures, as far as the log tells them.
-    pub failures: Told,
+    pub failures: Failures,
     /// Whether it is well.
     pub health: Health,
     /// What it is busy with, and how it has been doing.

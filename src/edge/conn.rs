@@ -7,13 +7,11 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use filedescriptor::OwnedHandle;
 use pingora::protocols::l4::ext::set_snd_buf;
 use pingora::protocols::raw_connect::ProxyDigest;
-use pingora::protocols::{SocketDigest, Stream, UniqueIDType};
-use socket2::SockRef;
+use pingora::protocols::{SocketDigest, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::blocked::Blocked;
@@ -23,6 +21,7 @@ use super::door::Entry;
 use super::inbound::Inbound;
 use super::quiet::Quiet;
 use super::scratch;
+use crate::reset;
 
 /// A client connection that Pingora reads and writes through.
 pub(super) struct Conn {
@@ -110,6 +109,11 @@ impl Conn {
         poll
     }
 
+    /// Whether its end is a reset.
+    fn is_reset(&self) -> bool {
+        self.client.is_cut_short() || self.client.cut().is_some()
+    }
+
     fn unblock(&mut self, is_write: bool) {
         if let Some(blocked) = self.blocked.take_if(|blocked| is_write || !blocked.is_write) {
             self.client.add_blocked(blocked.since.elapsed());
@@ -168,20 +172,13 @@ fn malformed(_: Malformed) -> io::Error {
 
 impl Drop for Conn {
     /// Where only the end of the connection tells the end of an answer, one that broke off must not end
-    /// like one that is whole: the client gets a reset. So does one that was cut for the memory that it has us
-    /// hold: the kernel would go on holding what was written to it.
+    /// like one that is whole: the client gets a reset. So does one that was given up since it takes nothing: the
+    /// kernel would go on holding what was written to it.
     fn drop(&mut self) {
-        let is_reset = self.client.is_cut_short() || self.client.cut() == Some(Cut::Memory);
-        if is_reset && let Err(error) = reset_on_close(self.inner.id()) {
-            log::warn!("a connection that should be reset is only closed: {error}");
+        if self.is_reset() {
+            reset::on_close(self.inner.id());
         }
     }
-}
-
-/// Makes the coming close of a socket a reset.
-fn reset_on_close(fd: UniqueIDType) -> io::Result<()> {
-    let socket = OwnedHandle::dup(&fd).map_err(io::Error::other)?;
-    SockRef::from(&socket).set_linger(Some(Duration::ZERO))
 }
 
 impl AsyncRead for Conn {

@@ -39,5 +39,6 @@ pub use head::{HEADERS_MAX, Limits};
 pub use listener::{Bound, bind, key};
 pub use pair::Shown;
 pub use refuse::Witness;
+pub(crate) use refuse::close;
 pub use serve::{Below, Edge};
 pub use tls::{Place, Tls, TlsError};

@@ -51,7 +51,7 @@ pub(super) async fn refuse(
 }
 
 /// Closes a connection whose client may still be sending, without resetting it under an answer.
-pub(super) async fn close(conn: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+pub(crate) async fn close(conn: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let closing = async {
         AsyncWriteExt::shutdown(conn).await?;
         let mut rest = conn.take(LINGER_BYTES as u64);

@@ -1,10 +1,12 @@
 //! The life of one client connection: TLS if the listener has it, then HTTP/2, or HTTP/1.1 request after
 //! request until one side has enough. Before that it finds its way in, see `door`.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pingora::apps::{HttpPersistentSettings, HttpServerApp};
+use bytes::BytesMut;
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::tls::SslStream;
 use pingora::protocols::{Stream, l4};
@@ -178,17 +180,7 @@ impl Edge {
                 Err(rejection) => return Box::pin(self.refuse(&mut conn, &rejection)).await,
             };
             is_first = false;
-            let mut session = ServerSession::new_http1(conn);
-            match kept.take() {
-                Some(settings) => settings.apply_to_session(&mut session),
-                // Whether, not how long: the waiting is done above.
-                None => session.set_keepalive(Some(0)),
-            }
-            if *shutdown.borrow() {
-                session.set_keepalive(None);
-            }
-            session.set_pipelined_prefix(request);
-            let Some(reusable) = app.process_new_http(session, &shutdown).await else { return };
+            let Some(reusable) = process(app, conn, kept.take(), request, &shutdown).await else { return };
             let (stream, settings) = reusable.consume();
             let Ok(idle) = stream.into_any().downcast::<Conn>() else { return };
             conn = idle;
@@ -219,4 +211,29 @@ impl Edge {
         let id = self.witness.refused(conn.client().entry().peer.address(), rejection);
         refuse(conn, rejection, &id).await;
     }
+}
+
+/// Has the request that begins with `head` answered. No `async fn`: a connection would hold the session twice then, and
+/// while it is idle too.
+fn process<'a, A>(
+    app: &'a Arc<A>,
+    conn: Box<Conn>,
+    kept: Option<HttpPersistentSettings>,
+    head: BytesMut,
+    shutdown: &'a ShutdownWatch,
+) -> impl Future<Output = Option<ReusedHttpStream>> + Send + use<'a, A>
+where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    let mut session = ServerSession::new_http1(conn);
+    match kept {
+        Some(settings) => settings.apply_to_session(&mut session),
+        // Whether, not how long: an idle connection waits in its reader.
+        None => session.set_keepalive(Some(0)),
+    }
+    if *shutdown.borrow() {
+        session.set_keepalive(None);
+    }
+    session.set_pipelined_prefix(head);
+    app.process_new_http(session, shutdown)
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::brings::Brings;
+use super::choices::Choices;
 use super::figures;
 use super::lax;
 use super::seen::{Failure, Said, Seen};
@@ -48,6 +49,7 @@ impl<'a> Answer<'a> {
             usage_only,
             usage,
             is_final: usage_only || self.is_last(),
+            choices: self.noted(),
             finish_reasons: self.finish_reasons(),
             error,
         }
@@ -69,6 +71,14 @@ impl<'a> Answer<'a> {
 
     fn choices(&self) -> &[Choice<'a>] {
         self.0.choices.as_deref().unwrap_or_default()
+    }
+
+    /// One without an index is the only one.
+    fn noted(&self) -> Choices {
+        self.choices().iter().fold(Choices::default(), |mut noted, choice| {
+            noted.note(lax::count(choice.index).unwrap_or(0), lax::is_present(choice.finish_reason));
+            noted
+        })
     }
 
     /// Of its choices; of the whole for Messages (`stop_reason`) and Responses (`incomplete_details`).
@@ -152,6 +162,8 @@ struct Incomplete<'a> {
 
 #[derive(Deserialize)]
 struct Choice<'a> {
+    #[serde(borrow)]
+    index: Option<&'a RawValue>,
     delta: Option<Brings>,
     #[serde(borrow)]
     text: Option<&'a RawValue>,

@@ -13,6 +13,7 @@
 
 mod answer;
 mod brings;
+mod choices;
 mod dialects;
 mod elements;
 mod figures;

@@ -2,6 +2,7 @@
 
 use crate::usage::{Source, Usage};
 
+use super::choices::Choices;
 use super::profiles::stopped_short;
 
 /// What has been seen of an answer.
@@ -38,6 +39,8 @@ pub(super) struct Said {
     pub(super) usage: Usage,
     /// The figures are the engine's last word.
     pub(super) is_final: bool,
+    /// The choices that it is about.
+    pub(super) choices: Choices,
     /// Why the engine stopped, for each part of the answer that ends here.
     pub(super) finish_reasons: Vec<Box<str>>,
     /// The engine failed.

@@ -24,22 +24,16 @@ pub(super) async fn check(prober: &Prober, target: &Target, active: &Active) {
     let why = match answer {
         Ok(Ok(heard)) if (200..300).contains(&heard.status) => None,
         Ok(Ok(heard)) => Some(format!("{} answers with status {}", active.path, heard.status)),
-        Ok(Err(unheard)) if unheard.is_own_want() => return unasked(target, &unheard),
-        Ok(Err(unheard)) => Some(unheard.to_string()),
+        Ok(Err(unheard)) => match unheard.own_want() {
+            Some(want) => return prober.shared.unchecked(&target.backend, want, &unheard, Instant::now()),
+            None => Some(unheard.to_string()),
+        },
         Err(_) => Some(format!("{} does not answer in {:?}", active.path, active.timeout)),
     };
     let now = Instant::now();
     prober.shared.metrics.asked(&target.backend, "check", why.is_none());
     if let Some(change) = target.backend.state.health.check(why.is_none(), now, active) {
         prober.shared.health_changed(&target.backend, &change, why.as_deref(), now);
-    }
-}
-
-/// Tells that it could not be asked, no more often than its failures are told.
-fn unasked(target: &Target, unheard: &Unheard) {
-    let Target { backend, .. } = target;
-    if backend.state.failures.note(Instant::now()).is_some() {
-        log::warn!("{}/{} could not be checked: {unheard}", backend.cluster, backend.name);
     }
 }
 
@@ -62,6 +56,6 @@ async fn page(prober: &Prober, target: &Target, scrape: &Scrape) -> Result<Readi
     if heard.status != 200 {
         return Err(format!("status {}", heard.status));
     }
-    let text = String::from_utf8_lossy(&heard.body);
-    Reading::of_page(&text, Instant::now()).ok_or_else(|| "the page has none of the known names".to_owned())
+    Reading::of_page(&heard.body, Instant::now())
+        .ok_or_else(|| "the page has none of the known names".to_owned())
 }

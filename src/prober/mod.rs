@@ -59,6 +59,10 @@ pub async fn run(shared: Arc<Shared>, asker: Asker, first: First) {
         for target in targets(&snapshot) {
             look(&prober, &target, &mut tasks);
         }
+        // Those that have left may have failed since their last line.
+        for backend in &snapshot.leaving {
+            prober.shared.health_told(backend, Instant::now());
+        }
         tokio::time::sleep(look_every(&snapshot)).await;
     }
 }

@@ -44,7 +44,7 @@ async fn ask(prober: &Prober, target: &Target) -> Probed {
         Ok(Ok(heard)) if heard.status == 200 && has_choice(&heard.body) => Probed::Token,
         Ok(Ok(heard)) if (400..500).contains(&heard.status) => Probed::Refused,
         // It has not been asked, so it has proved nothing.
-        Ok(Err(unheard)) if unheard.is_own_want() => Probed::Refused,
+        Ok(Err(unheard)) if unheard.own_want().is_some() => Probed::Refused,
         _ => Probed::Silence,
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn reply(
     path: &str,
 ) -> Result<Reply, Rejection> {
     let wanted = match path.strip_prefix(PATH) {
-        Some("") => None,
+        Some("" | "/") => None,
         Some(rest) => Some(rest.strip_prefix('/').ok_or(Rejection::NotFound)?),
         None => return Err(Rejection::NotFound),
     };

@@ -8,11 +8,13 @@ use std::time::{Instant, SystemTime};
 use arc_swap::ArcSwap;
 
 use super::exchange::Exchange;
+use super::tell;
 use crate::access_log::AccessLog;
 use crate::admission::PerIp;
 use crate::cluster::{Backend, Change, Condition};
 use crate::drain::Drain;
 use crate::edge::{Connections, Handshake, TurnedAway, Witness};
+use crate::failure::Failure;
 use crate::hooks::Hooks;
 use crate::keys::Strangers;
 use crate::ledger::Ledger;
@@ -24,6 +26,7 @@ use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::told::Told;
 use crate::trace::Collector;
+use crate::upstream::Unheard;
 use crate::usage_log::UsageLog;
 
 /// What all exchanges share.
@@ -82,12 +85,20 @@ impl Shared {
         }
     }
 
-    /// Tells a change that came too soon after another, once it is time: the last word is always told.
+    /// Tells that a backend could not be checked, for a want of ours: no more often than attempts that fail for the same.
+    pub fn unchecked(&self, backend: &Backend, want: Failure, why: &Unheard, now: Instant) {
+        if let Some(count) = backend.state.failures.note(want, now) {
+            let others = tell::others(count - 1);
+            log::warn!("{}/{} could not be checked: {why}{others}", backend.cluster, backend.name);
+        }
+    }
+
+    /// Tells changes and failures that came too soon after others, once it is time: the last word is always told.
     pub fn health_told(&self, backend: &Backend, now: Instant) {
         tell(backend, backend.state.health.told.late(now));
-        if let Some(count) = backend.state.failures.late(now) {
-            let failed = if count == 1 { "attempt failed" } else { "attempts failed" };
-            log::warn!("backend {}/{}: {count} {failed} since its last line", backend.cluster, backend.name);
+        for (failure, count) in backend.state.failures.late(now) {
+            let more = if count == 1 { "1 failure more" } else { &format!("{count} failures more") };
+            log::warn!("backend {}/{}: {more} since its last line: {failure}", backend.cluster, backend.name);
         }
     }
 }

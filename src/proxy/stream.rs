@@ -160,6 +160,9 @@ impl Stream {
     /// What goes out for upstream bytes, or for their end, and whether a data event is among them.
     fn events(&mut self, chunk: Option<Bytes>, now: Instant) -> (Option<Bytes>, bool) {
         let (mut data, before) = (false, self.observer.tokens());
+        if self.link.is_open_ended() {
+            self.observer.look_for_choices();
+        }
         let (observer, unasked, watch) = (&mut self.observer, self.unasked, &mut self.watch);
         let judge = &mut |event: Event<'_>| {
             let noted = observer.event(&event);

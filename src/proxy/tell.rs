@@ -1,6 +1,6 @@
 //! What the log says of an attempt that failed: which backend, how, and the cause behind it.
 //!
-//! At most one line a second and backend, so that an outage does not cost a line a request; the line
+//! At most one line a second, backend and kind of failure, so that an outage does not cost a line a request; the line
 //! tells how many it stands for. At level `debug` each has its own.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) fn failed(exchange: &Exchange, failure: Failure, next: Next, now: Ins
     if matches!(failure, Failure::ShuttingDown | Failure::BackendRemoved) {
         return;
     }
-    match backend.state.failures.note(now) {
+    match backend.state.failures.note(failure, now) {
         Some(count) => log::warn!("{}{}", line(exchange, failure, next), others(count - 1)),
         None => log::debug!("{}", line(exchange, failure, next)),
     }
@@ -68,11 +68,11 @@ fn limit(failure: Failure, timeouts: &Timeouts) -> Option<String> {
 }
 
 /// Failures of the backend that have had no line.
-fn others(count: u64) -> String {
+pub(super) fn others(count: u64) -> String {
     match count {
         0 => String::new(),
-        1 => " (and 1 failure more of this backend since its last line)".into(),
-        _ => format!(" (and {count} failures more of this backend since its last line)"),
+        1 => " (and 1 failure more of this kind on this backend since its last line)".into(),
+        _ => format!(" (and {count} failures more of this kind on this backend since its last line)"),
     }
 }
 

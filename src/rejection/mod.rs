@@ -120,6 +120,8 @@ pub enum Rejection {
     UpstreamEmpty,
     /// See [`crate::failure::Failure::NotHttp`].
     UpstreamNotHttp,
+    /// See [`crate::failure::Failure::NoStream`].
+    UpstreamNoStream,
     /// The engine failed after the stream was committed early, so that its status could not pass.
     UpstreamStatus(u16),
     /// This gateway is shutting down.

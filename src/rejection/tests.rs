@@ -54,7 +54,7 @@ fn a_refusal_by_a_limit_has_its_name() {
 
 #[test]
 fn every_rejection_has_its_status_and_code() {
-    let table: [(Rejection, u16, &str, &str); 47] = [
+    let table: [(Rejection, u16, &str, &str); 48] = [
         (Rejection::HeadTooLarge, 431, "invalid_request", INVALID),
         (Rejection::UriTooLong, 414, "invalid_request", INVALID),
         (Rejection::HeadTimeout, 408, "request_timeout", TIMEOUT),
@@ -91,6 +91,7 @@ fn every_rejection_has_its_status_and_code() {
         (Rejection::UpstreamDisconnected, 502, "upstream_disconnected", SERVER),
         (Rejection::UpstreamEmpty, 502, "upstream_error", SERVER),
         (Rejection::UpstreamNotHttp, 502, "upstream_error", SERVER),
+        (Rejection::UpstreamNoStream, 502, "upstream_error", SERVER),
         (Rejection::UpstreamStatus(500), 502, "upstream_error", SERVER),
         (Rejection::ShuttingDown, 503, "shutting_down", SERVER),
         (Rejection::BackendRemoved, 503, "backend_removed", SERVER),

@@ -39,6 +39,7 @@ impl Rejection {
             | Self::UpstreamDisconnected
             | Self::UpstreamEmpty
             | Self::UpstreamNotHttp
+            | Self::UpstreamNoStream
             | Self::UpstreamStatus(_)
             | Self::Withheld => 502,
             Self::Overloaded
@@ -93,6 +94,7 @@ impl Rejection {
             Self::UpstreamUnreachable
             | Self::UpstreamEmpty
             | Self::UpstreamNotHttp
+            | Self::UpstreamNoStream
             | Self::UpstreamStatus(_) => "upstream_error",
             Self::ShuttingDown => "shutting_down",
             Self::BackendRemoved => "backend_removed",
@@ -196,6 +198,7 @@ impl Rejection {
             }
             Self::UpstreamEmpty => "the backend ended its answer without sending any of it".into(),
             Self::UpstreamNotHttp => "the backend sent an answer that is not valid HTTP".into(),
+            Self::UpstreamNoStream => "the backend's answer is no event stream".into(),
             Self::UpstreamStatus(status) => format!("the backend answered with status {status}"),
             Self::ShuttingDown => "the gateway is shutting down; try again".into(),
             Self::BackendRemoved => {

@@ -193,7 +193,7 @@ impl Keeper {
 
     fn put_in_force(&mut self, snapshot: Snapshot) {
         let drain = snapshot.server.shutdown.drain;
-        snapshot.set_limits();
+        snapshot.set_limits(Instant::now());
         let before = self.shared.snapshot.swap(Arc::new(snapshot));
         // Behind the swap: before it an exchange could find every backend of its cluster leaving.
         let snapshot = self.shared.snapshot.load();

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
@@ -63,7 +63,7 @@ impl Built {
         let found = discovery::first_look(reload::names(&config)).await;
         let hosts = Hosts::default();
         let snapshot = builder.snapshot(&config, &found, None, |host, port| hosts.look_up(host, port))?;
-        snapshot.come_into_force();
+        snapshot.come_into_force(Instant::now());
         let server = &snapshot.server;
         let shared = Arc::new(Shared {
             drain: Drain::new(),

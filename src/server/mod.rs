@@ -26,6 +26,7 @@ use built::Built;
 pub use clients::below;
 pub use error::{StartError, chain};
 use sockets::{Given, Sockets};
+pub(crate) use unusable::one_file_each;
 pub use unusable::{pipes, unusable};
 
 use crate::config::{self, Config};
@@ -180,7 +181,7 @@ fn keep(
     config: Config,
     found: reload::Found,
 ) -> std::io::Result<()> {
-    signals::take_others(shared, reloader.clone())?;
+    signals::take_others(shared, reloader.clone(), config.log.clone())?;
     let text = reloader.book.text();
     if let Some(file) = reloader.book.file.clone() {
         let watch = reload::Watch::begin(file, String::from(&*text));

@@ -32,7 +32,7 @@ pub fn unusable(config: &Config) -> (Vec<Below>, Vec<StartError>) {
 ///
 /// # Errors
 /// They are one: its rotation would take the lines of the other away.
-pub(super) fn one_file_each(log: &Log) -> Result<(), StartError> {
+pub(crate) fn one_file_each(log: &Log) -> Result<(), StartError> {
     match (&log.access, &log.usage) {
         (AccessTarget::File(access), Some(UsageTarget { file, .. }))
             if log_file::is_same(&access.path, &file.path) =>

@@ -3,10 +3,10 @@
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 
-use super::figures::{NONE, rate};
+use super::figures::{NONE, rate, span as lasting};
 use super::lines::{BOLD, DIM, PLAIN, head, mark, pair};
 use super::table::{self, Cell, Side, cell, span};
-use crate::live::view::{Backend, Cluster, Level};
+use crate::live::view::{Backend, Cluster, Engine, Level};
 
 /// Cells of a bar of load.
 const METER: usize = 8;
@@ -47,13 +47,6 @@ fn backend(backend: &Backend, widest: usize) -> Vec<Cell> {
     let meter =
         vec![span("█".repeat(full), Style::new().fg(Color::Blue)), span("░".repeat(METER - full), DIM)];
     let most = now.max_inflight.map(|most| format!(" / {most}")).unwrap_or_default();
-    let engine = now.engine.as_ref().map_or_else(
-        || NONE.to_owned(),
-        |engine| {
-            let kv = engine.kv_usage.map(|kv| format!(" · KV {:.0}%", kv * 100.0)).unwrap_or_default();
-            format!("{} run · {} wait{kv}", engine.running, engine.waiting)
-        },
-    );
     vec![
         vec![span(format!("{sign} "), style), span(&now.name, BOLD)],
         cell(state(backend), if now.level == Level::Ok { PLAIN } else { style }),
@@ -62,8 +55,19 @@ fn backend(backend: &Backend, widest: usize) -> Vec<Cell> {
         cell(rate(backend.output.tokens_per_second), PLAIN),
         pair(&backend.output.first_token),
         pair(&backend.output.gap),
-        cell(engine, DIM),
+        now.engine.as_ref().map_or_else(|| cell(NONE, DIM), engine),
     ]
+}
+
+/// What an engine says of itself; dim and with its age where that is old.
+fn engine(engine: &Engine) -> Cell {
+    let kv = engine.kv_usage.map(|kv| format!(" · KV {:.0}%", kv * 100.0)).unwrap_or_default();
+    let figures = format!("{} run · {} wait{kv}", engine.running, engine.waiting);
+    if engine.is_old {
+        cell(format!("{figures} · {} ago", lasting(engine.age_seconds as u64)), DIM)
+    } else {
+        cell(figures, PLAIN)
+    }
 }
 
 /// What it is good for, in a few words; the whole of what is wrong stands above.

@@ -52,9 +52,12 @@ pub enum Unheard {
 }
 
 impl Unheard {
-    /// Whether nothing was asked, since the gateway lacked what that takes.
-    pub fn is_own_want(&self) -> bool {
-        matches!(self, Self::Failed { failure, .. } if failure.is_own_want())
+    /// The want of the gateway's own for which nothing was asked, if that is why.
+    pub fn own_want(&self) -> Option<Failure> {
+        match self {
+            Self::Failed { failure, .. } if failure.is_own_want() => Some(*failure),
+            _ => None,
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 //! Pingora's HTTP/1 client session writes, then reads. An engine that refuses a large body answers
 //! before it has read it (413, 401) and may stop reading altogether: writing first would hang. So the
 //! session writes nothing; head and body lie here and every read pushes them along first.
+//!
+//! A connection that ends with part of its request unsent is reset: an engine that reads nothing would leave it
+//! in the kernel, see `reset`.
 
 use std::io;
 use std::pin::Pin;
@@ -22,6 +25,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use super::drive::BATCH;
 use super::plan::Body;
 use crate::ledger::Reservation;
+use crate::reset;
 
 /// Most bytes of one read: a batch in its chunked framing, 6 to 9 bytes an event. Pingora's body buffer has
 /// room for 64 KiB; what is not read into it is not touched, so this is what a stalled stream costs there,
@@ -30,10 +34,29 @@ const READ_MAX: u64 = BATCH as u64 + 2048;
 
 /// A connection to a backend with what is left to send on it.
 pub(super) struct Duplex {
+    /// Before the connection, so that it is dropped before.
+    end: End,
     inner: Take<Stream>,
     request: Option<Request>,
     /// Bytes of the answer so far.
     received: u64,
+}
+
+/// How the connection ends when it is dropped.
+struct End {
+    socket: UniqueIDType,
+    /// All of the request has been given to the kernel.
+    given: bool,
+    /// It serves again.
+    is_idle: bool,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !self.is_idle && (!self.given || reset::has_unsent(self.socket)) {
+            reset::on_close(self.socket);
+        }
+    }
 }
 
 /// A request that is being sent.
@@ -49,7 +72,8 @@ impl Duplex {
     pub(super) fn new(inner: Stream, head: Bytes, body: Option<Body>) -> Self {
         let (body, held) = body.map_or_else(Default::default, |body| (body.bytes, Some(body.held)));
         let request = Some(Request { head, body, _held: held });
-        Self { inner: inner.take(READ_MAX), request, received: 0 }
+        let end = End { socket: inner.id(), given: false, is_idle: false };
+        Self { end, inner: inner.take(READ_MAX), request, received: 0 }
     }
 
     /// Bytes of the answer that have been read below `session`, its head and framing included.
@@ -58,8 +82,9 @@ impl Duplex {
     }
 
     /// The connection below, if the whole request has been sent on it.
-    pub(super) fn into_idle(self) -> Option<Stream> {
-        self.request.is_none().then(|| self.inner.into_inner())
+    pub(super) fn into_idle(mut self) -> Option<Stream> {
+        self.end.is_idle = self.end.given;
+        self.end.given.then(|| self.inner.into_inner())
     }
 
     /// Sends as much as the socket takes, head and body in one go where they fit. A failed write ends
@@ -80,6 +105,7 @@ impl Duplex {
         }
         if stream.poll_flush(cx).is_ready() {
             self.request = None;
+            self.end.given = true;
         }
     }
 }

@@ -105,7 +105,7 @@ pub(crate) fn snapshot(backends: &str, policy: &str, before: Option<&Snapshot>) 
     let config = Config::parse(&text, &Environment::bare(2, 1 << 30)).unwrap().config;
     let resolve = |_: &str, port| Ok::<_, ()>(SocketAddr::from(([127, 0, 0, 1], port)));
     let snapshot = Snapshot::build(config, before, resolve).unwrap();
-    snapshot.come_into_force();
+    snapshot.come_into_force(Instant::now());
     snapshot
 }
 

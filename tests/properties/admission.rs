@@ -134,7 +134,7 @@ proptest! {
         let start = Instant::now();
         let rate = Rate { count: tokens, per: Duration::from_secs(1) };
         let account = Account::new("key".into());
-        account.limit_to(KeyLimits { concurrent: Some(concurrent), tokens: Some(rate), ..KeyLimits::default() });
+        account.limit_to(KeyLimits { concurrent: Some(concurrent), tokens: Some(rate), ..KeyLimits::default() }, start);
         let mut open: VecDeque<Permit> = VecDeque::new();
         let (mut naive, mut millis) = (Gcra { rate, earned_at: 0 }, 0);
         for (gap, comes, estimate, used) in acts {

@@ -32,7 +32,7 @@ fn snapshot(slots: &[usize], before: Option<&Snapshot>) -> Snapshot {
         Config::parse(&text, &Environment::bare(1, 1 << 30)).expect("the text is a configuration").config;
     let resolve = |_: &str, port: u16| Ok::<_, ()>(([127, 0, 0, 1], port).into());
     let snapshot = Snapshot::build(config, before, resolve).expect("addresses");
-    snapshot.come_into_force();
+    snapshot.come_into_force(Instant::now());
     snapshot
 }
 

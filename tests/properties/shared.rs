@@ -72,8 +72,9 @@ struct Gateway {
 impl Gateway {
     fn new() -> Self {
         let account = Account::new("key".into());
-        account.limit_to(KeyLimits { tokens: Some(TOKENS), ..KeyLimits::default() });
-        Self { account, now: Instant::now(), under_way: Vec::new(), newest: None }
+        let now = Instant::now();
+        account.limit_to(KeyLimits { tokens: Some(TOKENS), ..KeyLimits::default() }, now);
+        Self { account, now, under_way: Vec::new(), newest: None }
     }
 
     fn ask(&mut self, nth: usize, amount: u64, bucket: &mut Bucket) {

@@ -83,13 +83,46 @@ async fn an_outage_is_not_a_line_a_request() {
         gateway.all_access(REQUESTS).await;
         let seconds = usize::try_from(begin.elapsed().as_secs()).unwrap();
         let log = gateway.log();
-        let lines = told(&log, "could not be reached").len();
+        let lines = told(&log, "could not be reached: ").len();
         if level == "info" {
             assert!((1..=seconds + 1).contains(&lines), "{lines} lines in {seconds}s: {log}");
         } else {
-            let all = || told(&gateway.log(), "could not be reached").len() == REQUESTS;
+            let all = || told(&gateway.log(), "could not be reached: ").len() == REQUESTS;
             wait_until("each has its line", SOON, all).await;
         }
+    }
+}
+
+/// What fails in another way within the same second has its line too; what had none is told by its number, and why.
+#[tokio::test]
+async fn each_kind_of_failure_is_told_and_none_is_lost() {
+    let (gateway, mut upstream) = one_engine(support::as_is).await;
+    const KINDS: [&str; 2] =
+        ["closed the connection before it answered", "answered with something that is not HTTP"];
+    for round in 0..6 {
+        let mut client = gateway.send(&Request::chat()).await;
+        let mut call = upstream.call().await;
+        if round % 2 == 1 {
+            call.send("hello\r\n\r\n").await;
+        }
+        call.close();
+        assert_eq!(client.answer().await.status(), 502);
+    }
+    let lines =
+        |kind: &str| gateway.log().lines().filter(|line| line.contains(kind)).map(str::to_owned).collect();
+    // Each of its own counts for one, and says for how many more it stands.
+    let told = |kind: &str| {
+        let lines: Vec<String> = lines(kind);
+        let more = |line: &String| {
+            let (before, _) = line.split_once(" failure")?;
+            before.rsplit([' ', '(']).next()?.parse::<usize>().ok()
+        };
+        let each = |line: &String| usize::from(line.contains("request ")) + more(line).unwrap_or(0);
+        lines.iter().map(each).sum::<usize>()
+    };
+    for kind in KINDS {
+        wait_until(&format!("all are told: {kind}"), SOON, || told(kind) == 3).await;
+        assert!(lines(kind)[0].contains("request "), "the first at once: {:?}", lines(kind));
     }
 }
 

@@ -65,6 +65,33 @@ async fn an_error_status_after_an_early_head_becomes_an_error_event() {
     checks::at_rest(&gateway).await;
 }
 
+/// Nor can an answer that is no event stream, or none that can be read, though it is a success: it is told as that.
+#[tokio::test]
+async fn an_answer_that_is_no_event_stream_after_an_early_head_is_told_as_that() {
+    const WORDS: &str = "the backend's answer is no event stream";
+    let gzip = ["Content-Type: text/event-stream", "Content-Encoding: gzip"];
+    for headers in [&["Content-Type: application/json"][..], &gzip] {
+        let (gateway, mut one, mut two) = two_engines(early).await;
+        let mut client = gateway.send(&Request::chat()).await;
+        let (mut call, other) = support::upstream::either(&mut one, &mut two).await;
+        assert_eq!(client.head().await.status(), 200);
+        call.send(answer("200 OK", headers, "{}")).await;
+        assert_eq!(client.end().await, support::End::Clean);
+        let text = without_heartbeats(&client);
+        assert!(text.starts_with("data: {\"error\":") && text.contains(WORDS), "{text}");
+        assert!(text.contains("\"code\":\"upstream_error\""), "{text}");
+        other.assert_not_asked();
+        let line = gateway.only_access().await;
+        assert_eq!(
+            (&line["outcome"], &line["error"]),
+            (&"upstream_error".into(), &"upstream_error".into()),
+            "{line}"
+        );
+        gateway.wait_log(&format!("): {WORDS}\"")).await;
+        checks::at_rest(&gateway).await;
+    }
+}
+
 #[tokio::test]
 async fn a_reset_after_an_early_head_becomes_an_error_event() {
     let (gateway, mut one, mut two) = two_engines(early).await;
@@ -114,6 +141,7 @@ async fn a_whole_answer_gets_no_early_head() {
 crate::over_h2! {
     a_silent_engine_is_bridged_by_an_early_head,
     an_error_status_after_an_early_head_becomes_an_error_event,
+    an_answer_that_is_no_event_stream_after_an_early_head_is_told_as_that,
     a_reset_after_an_early_head_becomes_an_error_event,
     an_unanswered_connect_after_an_early_head_becomes_an_error_event,
     leaving_after_an_early_head_stops_the_engine,

@@ -70,6 +70,27 @@ async fn an_answer_that_does_not_say_so_is_cut() {
     }
 }
 
+/// Of several choices each that has begun must have ended: one finish reason is not enough.
+#[tokio::test]
+async fn an_answer_with_several_choices_is_over_when_each_of_them_is() {
+    let of = |index: u8, rest: &str| format!("data: {{\"choices\":[{{\"index\":{index},{rest}}}]}}\n\n");
+    let words: String = [0, 1, 1, 0].map(|index| of(index, "\"delta\":{\"content\":\"x\"}")).concat();
+    let stop = |index| of(index, "\"delta\":{},\"finish_reason\":\"stop\"");
+    let (gateway, mut upstream) = one_engine(as_is).await;
+    let (mut client, mut call) = open_ended(&gateway, &mut upstream).await;
+    call.send([&words[..], &stop(1)].concat()).await;
+    call.close();
+    checks::broken(&mut client, &[&event("1"), &words[..], &stop(1)].concat(), "upstream_disconnected").await;
+    let (mut client, mut call) = open_ended(&gateway, &mut upstream).await;
+    call.send([&words[..], &stop(1), &stop(0)].concat()).await;
+    call.close();
+    assert_eq!(client.end().await, End::Clean);
+    checks::same(client.body(), [&event("1"), &words[..], &stop(1), &stop(0)].concat().as_bytes());
+    let lines = gateway.all_access(2).await;
+    assert_eq!((&lines[0]["outcome"], &lines[1]["outcome"]), (&"upstream_error".into(), &"completed".into()));
+    checks::at_rest(&gateway).await;
+}
+
 /// `failure_end: abort` breaks the framing behind all that came, the last of it included.
 #[tokio::test]
 async fn such_a_cut_breaks_the_framing_where_it_is_to() {

@@ -16,6 +16,7 @@ mod endings;
 mod errors;
 mod events;
 mod failures;
+mod given_up;
 mod h2;
 mod h2_connection;
 mod heads;

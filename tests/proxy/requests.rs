@@ -132,6 +132,7 @@ async fn models_are_listed_from_the_file() {
     ids.sort_unstable();
     assert_eq!(ids, ["bge", "m", "qwen3-32b"], "each once");
     assert!(models.iter().all(|model| model["object"] == "model"), "{list}");
+    assert_eq!(gateway.ask(&Request::bare("GET", "/v1/models/")).await.json(), list);
     assert_eq!(gateway.ask(&Request::bare("GET", "/v1/models/bge")).await.json()["id"], "bge");
     let unknown = gateway.ask(&Request::bare("GET", "/v1/models/nope")).await;
     checks::rejected(&unknown, 404, "model_not_found");

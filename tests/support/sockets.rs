@@ -92,3 +92,16 @@ impl Blackhole {
 fn local(socket: &Socket) -> SocketAddr {
     socket.local_addr().ok().and_then(|addr| addr.as_socket()).expect("bound to an IP address")
 }
+
+/// Bytes that a kernel of this machine holds for the socket at `peer`: written to it by others, and not acknowledged.
+pub(crate) fn unsent_to(peer: SocketAddr) -> u64 {
+    let SocketAddr::V4(peer) = peer else { panic!("/proc/net/tcp is of IPv4") };
+    let wanted = format!("{:08X}:{:04X}", u32::from_le_bytes(peer.ip().octets()), peer.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("/proc/net/tcp");
+    let queues = table.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let queue = fields.get(4)?.split(':').next()?;
+        (fields[2] == wanted).then(|| u64::from_str_radix(queue, 16).expect("a number"))
+    });
+    queues.sum()
+}

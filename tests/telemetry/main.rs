@@ -4,6 +4,7 @@
 mod support;
 
 mod admin;
+mod admin_heads;
 mod admin_places;
 mod bench;
 mod bench_wrong;

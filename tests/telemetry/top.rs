@@ -31,6 +31,24 @@ async fn one_look_is_printed_where_nobody_looks_on() {
     assert_eq!((code, same.lines().count()), (Some(0), lines.len()), "{same}");
 }
 
+/// What an engine said last is not shown as if it said so still when it is down.
+#[tokio::test]
+async fn figures_of_an_engine_that_is_down_have_their_age() {
+    let engine = Engine::start().await;
+    let scrape = json!({ "path": "/metrics", "every": "100ms" });
+    let gateway = Gateway::start(Settings::new(&[engine.addr]).set("clusters.c.scrape", scrape)).await;
+    let admin = format!("http://{}", gateway.admin);
+    let row = || {
+        let (_, said) = once(&admin, &[], &[]);
+        said.lines().find(|line| line.contains("u1 ")).unwrap_or_default().trim_end().to_owned()
+    };
+    wait_until("its figures are there", SOON, || row().contains("0 run · 0 wait") && !row().contains(" ago"))
+        .await;
+    engine.kill();
+    wait_until("they are old", SOON, || row().ends_with(" s ago")).await;
+    assert!(row().contains("0 run · 0 wait"), "{}", row());
+}
+
 #[tokio::test]
 async fn the_token_comes_from_the_environment_and_is_never_shown() {
     let folder = tempfile::tempdir().expect("temporary directory");

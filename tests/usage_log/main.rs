@@ -208,6 +208,35 @@ fn numbered(file: &UsageFile, number: usize) -> PathBuf {
     file.dir.path().join(format!("usage.log.{number}"))
 }
 
+/// Two logs that have become one file are told when they are opened anew, as at the start; and no more when they are two
+/// again.
+#[tokio::test]
+async fn logs_that_have_become_one_are_told_at_sigusr1() {
+    const TOLD: &str = "usage.log is the file that log.access writes into, by another name";
+    let file = UsageFile::new();
+    let (gateway, _engine) = one_engine(|settings| file.set(settings)).await;
+    let access = gateway.file().with_file_name("access.log");
+    let (one_by_link, one_by_hard_link, two) = (
+        || std::os::unix::fs::symlink(&access, file.path()),
+        || std::fs::hard_link(&access, file.path()),
+        || Ok(()),
+    );
+    let ways: [(&dyn Fn() -> std::io::Result<()>, usize); 3] =
+        [(&two, 0), (&one_by_link, 1), (&one_by_hard_link, 2)];
+    for (time, (become_one, told)) in (1..).zip(ways) {
+        std::fs::remove_file(file.path()).expect("a usage log");
+        become_one().expect("a link");
+        gateway.signal("USR1");
+        let log = || gateway.log();
+        wait_until("it is heard", SOON, || log().matches("opened anew").count() == time).await;
+        wait_until("it is told", SOON, || log().matches(TOLD).count() >= told).await;
+        assert_eq!(log().matches(TOLD).count(), told);
+        if told == 0 {
+            std::fs::write(file.path(), "").expect("write");
+        }
+    }
+}
+
 /// What cannot be opened anew is told, and the file that has been open goes on.
 #[tokio::test]
 async fn a_folder_in_the_place_of_the_file_loses_no_line() {

@@ -12,7 +12,7 @@ struct Subject {
     scale: Scale,
 }
 
-const SUBJECTS: [Subject; 5] = [
+const SUBJECTS: [Subject; 7] = [
     Subject {
         file: "latency.svg",
         title: "Added latency of an event, median (above) and 99th percentile (below)",
@@ -46,6 +46,20 @@ const SUBJECTS: [Subject; 5] = [
         title: "Tokens generated for clients that had left, of all: 30 % leave at token 15",
         scenario: "cancel",
         figures: &["streaming: tokens wasted"],
+        scale: Scale::Linear,
+    },
+    Subject {
+        file: "reload.svg",
+        title: "Memory, at most, while the configuration is read again ten times a second under 200 streams",
+        scenario: "reload",
+        figures: &["memory, at most"],
+        scale: Scale::Logarithmic,
+    },
+    Subject {
+        file: "many.svg",
+        title: "Memory with 9,500 streams",
+        scenario: "large",
+        figures: &["memory with 9,500 streams"],
         scale: Scale::Linear,
     },
 ];

@@ -123,7 +123,7 @@ function newBackend(cluster, backend) {
   button.addEventListener("click", () => drain(cluster.name, backend.name, button));
   const cells = [make("td", "name", make("i", "dot"), make("b", "", backend.name), make("span", "dim at")), make("td", "state"),
     make("td", "load", make("span", "meter", make("i")), make("span", "of")), make("td"), pair(), pair("gap"),
-    make("td", "engine dim"), make("td", "action", button)];
+    make("td", "engine"), make("td", "action", button)];
   return make("tr", "", ...cells);
 }
 
@@ -144,13 +144,19 @@ function showBackend(row, backend, cluster, widest) {
   say(tokens, count(backend.tokens_per_second));
   showPair(first, backend.first_token, cluster.first_token);
   showPair(gap, backend.gap, cluster.gap);
-  const { running, waiting, kv_usage: kv } = backend.engine ?? {};
-  say(engine, backend.engine ? [running + " run", waiting ? waiting + " wait" : "", kv === null ? "" : `KV ${Math.round(kv * 100)}%`].filter(Boolean).join(" · ") : NONE);
+  say(engine, backend.engine ? figuresOf(backend.engine) : NONE);
+  engine.classList.toggle("dim", backend.engine?.is_old ?? true);
   const button = action.firstChild;
   button.hidden = !canAct() || ["removed", "drain_in_file"].includes(backend.state);
   say(button, backend.drained ? "Undrain" : "Drain");
   button.setAttribute("aria-label", button.textContent + " " + cluster.name + "/" + backend.name);
   mark(button, "inFlight", String(backend.in_flight));
+}
+
+// What is old may not be so any more.
+function figuresOf({ running, waiting, kv_usage: kv, age_seconds: age, is_old: old }) {
+  const figures = [running + " run", waiting ? waiting + " wait" : "", kv === null ? "" : `KV ${Math.round(kv * 100)}%`, old ? span(age) + " ago" : ""];
+  return figures.filter(Boolean).join(" · ");
 }
 
 // One that is much slower than its neighbours stands out.

@@ -30,7 +30,7 @@ fn cluster(backends: usize, health: &str) -> Arc<Cluster> {
         Config::parse(&text, &Environment::bare(1, 1 << 30)).unwrap_or_else(|error| panic!("{error}"));
     let resolve = |_: &str, port| Ok::<_, ()>(([127, 0, 0, 1], port).into());
     let mut snapshot = Snapshot::build(loaded.config, None, resolve).unwrap();
-    snapshot.come_into_force();
+    snapshot.come_into_force(Instant::now());
     snapshot.clusters.remove(0)
 }
 

@@ -43,8 +43,10 @@ fn of_failure(failure: Failure) -> Verdict {
         | Failure::NotHttp
         | Failure::Status(502..=504) => Verdict::Bad(failure),
         Failure::FirstEventTimeout | Failure::UnaryTimeout | Failure::IdleTimeout => Verdict::Silent(failure),
+        // A client can ask for a stream where there is none.
+        Failure::NoStream
         // The whole exchange had its time, and part of it was the client's or another node's.
-        Failure::TotalTimeout
+        | Failure::TotalTimeout
         | Failure::Starved
         | Failure::NoPort
         | Failure::Status(_)
@@ -74,6 +76,11 @@ mod tests {
         assert_eq!(of(&report(None, None, false)), Verdict::Nothing, "it left before an answer");
         assert_eq!(of(&report(None, Some(200), false)), Verdict::Nothing, "it left before an event");
         assert_eq!(of(&report(Some(Failure::TotalTimeout), None, false)), Verdict::Nothing);
+        assert_eq!(
+            of(&report(Some(Failure::NoStream), Some(200), false)),
+            Verdict::Nothing,
+            "it has no stream"
+        );
     }
 
     #[test]

@@ -20,8 +20,11 @@ impl std::fmt::Debug for Conn {
 
 #[async_trait]
 impl Shutdown for Conn {
+    /// Before a reset there is no farewell: over TLS it would wait for a client that takes nothing.
     async fn shutdown(&mut self) {
-        self.inner.shutdown().await;
+        if !self.is_reset() {
+            self.inner.shutdown().await;
+        }
     }
 }
 

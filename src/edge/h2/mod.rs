@@ -174,11 +174,12 @@ fn start<A>(
     A: HttpServerApp + Send + Sync + 'static,
 {
     let client = Arc::new(Client::stream_of(&origin.client));
-    let session = stream::Session::new(request, respond, Arc::clone(&client), &origin.digest);
+    // Boxed here: what a task is given it holds to its end, whatever has become of it.
+    let session = Box::new(stream::Session::new(request, respond, Arc::clone(&client), &origin.digest));
     let (app, shutdown, open) = (Arc::clone(app), shutdown.clone(), tally.open(client, Instant::now()));
     tokio::spawn(async move {
         // A stream is never reused, so nothing comes back.
-        drop(app.process_new_http(ServerSession::new_custom(Box::new(session)), &shutdown).await);
+        drop(app.process_new_http(ServerSession::new_custom(session), &shutdown).await);
         drop(open);
     });
 }

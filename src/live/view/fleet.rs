@@ -96,4 +96,8 @@ pub struct Engine {
     pub waiting: u32,
     /// The part of its cache that is used, 0 to 1.
     pub kv_usage: Option<f64>,
+    /// How long ago it said so.
+    pub age_seconds: f64,
+    /// So long that it may not be so any more.
+    pub is_old: bool,
 }

@@ -225,3 +225,39 @@ fn figures_without_an_answer_are_completed_by_what_passed() {
     let figures = Usage { prompt: Some(7), completion: Some(1), ..Usage::default() };
     assert_eq!(observer.usage(), Some((figures, Source::Estimated)));
 }
+
+/// Of several choices each that has begun must have said why it stopped, whichever of their events are parsed.
+#[test]
+fn an_answer_is_over_when_each_of_its_choices_is() {
+    let frame = |index: u8, rest: &str| format!(r#"{{"choices":[{{"index":{index},{rest}}}]}}"#);
+    let word = r#""delta":{"content":"x"},"finish_reason":null"#;
+    let stop = r#""delta":{},"finish_reason":"stop""#;
+    let mut observer = Observer::new(Dialect::Chat);
+    observer.look_for_choices();
+    for index in [0, 0, 1, 1, 2] {
+        tell(&mut observer, &frame(index, word));
+    }
+    assert_eq!(observer.tokens(), 5, "each event with text is one");
+    for (index, is_over) in [(1, false), (0, false), (1, false), (2, true)] {
+        tell(&mut observer, &frame(index, stop));
+        assert_eq!(observer.is_over(), is_over, "{index} has ended");
+    }
+    // The index of a tool call is none of a choice, wherever it stands.
+    let call = r#"{"choices":[{"delta":{"tool_calls":[{"index":7,"function":{}}]},"index":0}]}"#;
+    let mut observer = Observer::new(Dialect::Chat);
+    observer.look_for_choices();
+    for _ in 0..3 {
+        tell(&mut observer, call);
+    }
+    tell(&mut observer, &frame(0, stop));
+    assert!(observer.is_over());
+    // One end marker is for all.
+    let mut observer = Observer::new(Dialect::Completions);
+    observer.look_for_choices();
+    for index in 0..2 {
+        tell(&mut observer, &frame(index, r#""text":"x""#));
+    }
+    assert!(!observer.is_over());
+    tell(&mut observer, "[DONE]");
+    assert!(observer.is_over());
+}

@@ -10,7 +10,7 @@ fn backend(name: &str, state: &str, level: &str) -> Value {
     json!({
         "name": name, "address": "127.0.0.1:1", "level": level, "state": state, "health": "ejected: it was cut",
         "share": 1.0, "rests_seconds": null, "load": 5, "in_flight": 2, "max_inflight": 4, "drained": false,
-        "engine": { "running": 3, "waiting": 1, "kv_usage": 0.5 },
+        "engine": { "running": 3, "waiting": 1, "kv_usage": 0.5, "age_seconds": 42.7, "is_old": state == "out" },
         "tokens_per_second": 1234.0, "first_token": { "p50": 0.12, "p90": 0.3, "p99": 1.5 }, "gap": none,
     })
 }
@@ -74,7 +74,9 @@ fn what_is_wrong_stands_first() {
     assert!(rows.iter().any(|row| row == failure), "a terminal is told nothing: {rows:#?}");
     let out = rows.iter().find(|row| row.contains("▲ gpu-0")).unwrap();
     assert!(out.contains("ejected  ████░░░░   2 / 4"), "{out}");
-    assert!(out.contains("120 ms / 1.50 s") && out.ends_with("3 run · 1 wait · KV 50%"), "{out}");
+    assert!(out.contains("120 ms / 1.50 s") && out.ends_with("3 run · 1 wait · KV 50% · 42 s ago"), "{out}");
+    let serving = rows.iter().find(|row| row.contains("● gpu-1")).unwrap();
+    assert!(serving.ends_with("3 run · 1 wait · KV 50%"), "{serving}");
     assert_eq!(rows[23], "q ends");
 }
 

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::time::Instant;
 
 use bytes::Bytes;
+use pingora_http::ResponseHeader;
 
 use super::super::doubt::Doubt;
 use super::super::{FAILURE, HEARTBEAT, is_event_stream};
@@ -58,14 +59,11 @@ impl Session {
                 return Ok(Some(ended));
             }
             match poll_fn(|cx| self.poll_step(cx)).await {
-                // Only after an early commitment: the engine's own head can no longer pass.
-                Step::Head => match self.real_head() {
-                    Some(head) if is_event_stream(head) => {}
-                    head => {
-                        let status = head.map_or(502, |head| head.status.as_u16());
-                        return self.fail(Failure::Status(status));
+                Step::Head => {
+                    if let Some(failure) = self.real_head().and_then(unfit) {
+                        return self.fail(failure);
                     }
-                },
+                }
                 Step::Chunk(chunk) => {
                     self.finished = self.clean;
                     return Ok(Some(chunk));
@@ -98,5 +96,17 @@ impl Session {
         self.finished = clean;
         self.broken = !clean;
         Ok(Some(Bytes::from_static(FAILURE)))
+    }
+}
+
+/// Why an answer cannot go on behind a head that was sent early, which promised an event stream: the engine's own head
+/// can no longer pass.
+fn unfit(head: &ResponseHeader) -> Option<Failure> {
+    if is_event_stream(head) {
+        None
+    } else if head.status.is_success() {
+        Some(Failure::NoStream)
+    } else {
+        Some(Failure::Status(head.status.as_u16()))
     }
 }
