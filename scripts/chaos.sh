@@ -20,6 +20,7 @@ rows=$(lines | awk -v wanted="${ROW:-}" '
 
 lines_of() { lines | awk -v row="$1" '$1 == row'; }
 binaries=$(for row in $rows; do lines_of "$row"; done | awk '{split($2, place, "/"); print place[1]}' | sort -u)
+echo "building the tests (minutes, the first time)" >&2
 # shellcheck disable=SC2046  # one option a binary
 cargo test --no-run $(printf -- '--test %s ' $binaries) 2>"$dir/build" || { cat "$dir/build" >&2; exit 2; }
 binary() { sed -nE "s|.*Executable tests/$1(\.rs\|/main\.rs) \((.*)\)|\2|p" "$dir/build"; }

@@ -20,7 +20,7 @@ use crate::supervisor;
 /// What Pingora calls errors and nobody can do anything about, by target and the text it begins with. Anything else of
 /// the same target is told.
 const NOISE: [(&str, &str); 2] = [
-    // A listener that is told to stop by the end of whoever would tell it, as at the end of the process.
+    // A listener that is told to stop by the end of whoever would tell it, as where a start fails.
     ("pingora_core::services::listening", "shutdown_signal error channel closed"),
     // A kept connection that its watcher has not let go of yet: a fresh one is made in its place.
     ("pingora_core::connectors", "failed to acquire reusable stream"),

@@ -9,7 +9,7 @@ use crate::cluster::{Backend, Reason};
 use crate::failure::Failure;
 use crate::live::Failed;
 use crate::memory;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Phase};
 
 // What a client ran into that took nothing: `stream.write_stall`, or the last step of the memory ladder.
 const WRITE_STALL: &str = "write_stall";
@@ -23,6 +23,9 @@ impl Metrics {
         self.upgrades.with_label_values(&["failed"]).inc_by(0);
         for reason in [WRITE_STALL, MEMORY] {
             self.stalls_cut.with_label_values(&[reason]).inc_by(0);
+        }
+        for phase in Phase::ALL {
+            self.cancels.with_label_values(&[phase.as_str()]).inc_by(0);
         }
         for kind in memory::Kind::ALL {
             self.memory_cuts.with_label_values(&[kind.label()]).inc_by(0);

@@ -78,6 +78,9 @@ pub(super) async fn leave(
             }
         }
     }
+    // A listener whose end is only that of whoever would tell it takes that for an error.
+    stops.clients.send_replace(true);
+    stops.admin.send_replace(true);
     // It sees the end of this process, with its last lines written, by the end of their conversation: the kernel's to make.
     std::mem::forget(successor);
 }
