@@ -56,7 +56,12 @@ where
     let door = Arc::new(door);
     Arc::new(move |proxy: Arc<HttpProxy<SV, C>>, stream: Stream, shutdown: &ShutdownWatch| {
         let (edge, door, shutdown) = (Arc::clone(&edge), Arc::clone(&door), shutdown.clone());
-        tokio::spawn(async move { edge.receive(&proxy, &door, stream, shutdown).await });
+        tokio::spawn(async move {
+            // Another turn: tokio lets three tasks in a row wake each other, and these two would be among them. Pingora's
+            // pool wants the next ones for itself: it gives up an idle connection whose watcher is not quicker than we.
+            tokio::task::yield_now().await;
+            edge.receive(&proxy, &door, stream, shutdown).await;
+        });
         Box::pin(ready(None))
     })
 }
