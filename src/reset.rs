@@ -23,6 +23,19 @@ pub(crate) fn on_close(socket: UniqueIDType) {
     }
 }
 
+/// Has a connection that is closed reset where the peer takes nothing of what the kernel still has for it, for
+/// `patience` (`TCP_USER_TIMEOUT`; RFC 5482). Without it that takes the kernel minutes.
+pub(crate) fn soon(socket: UniqueIDType, patience: Duration) {
+    if has_unsent(socket) {
+        let set = OwnedHandle::dup(&socket)
+            .map_err(io::Error::other)
+            .and_then(|socket| SockRef::from(&socket).set_tcp_user_timeout(Some(patience)));
+        if let Err(error) = set {
+            log::warn!("the kernel offers the rest of an answer for as long as it likes: {error}");
+        }
+    }
+}
+
 /// Whether the kernel has bytes for the peer that it could not send yet; false where it does not say, as on a unix
 /// socket.
 pub(crate) fn has_unsent(socket: UniqueIDType) -> bool {

@@ -4,6 +4,7 @@
 //! it is news, though it comes within the same second. So each kind of failure has a line a second of its own, and what
 //! had none is told by its number.
 
+use std::mem::discriminant;
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use crate::failure::Failure;
 use crate::told::Told;
 
-/// Failures of one backend. As many kinds as [`Failure::reason`] has words.
+/// Failures of one backend: as many kinds as [`Failure`] has.
 #[derive(Debug, Default)]
 pub struct Failures(Mutex<Vec<(Failure, Told)>>);
 
@@ -19,7 +20,7 @@ impl Failures {
     /// Notes one; gives how many of its kind to tell of, this one among them, if it is time.
     pub fn note(&self, failure: Failure, now: Instant) -> Option<u64> {
         let mut kinds = self.0.lock();
-        let known = kinds.iter().position(|(kind, _)| kind.reason() == failure.reason());
+        let known = kinds.iter().position(|(kind, _)| discriminant(kind) == discriminant(&failure));
         let at = known.unwrap_or_else(|| {
             kinds.push((failure, Told::default()));
             kinds.len() - 1
@@ -47,7 +48,12 @@ mod tests {
         assert_eq!(failures.note(Failure::Connect, now), Some(1));
         assert_eq!(failures.note(Failure::Connect, now), None);
         assert_eq!(failures.note(Failure::Unanswered, now), Some(1), "another kind is news");
-        assert_eq!(failures.note(Failure::Disconnected, now), None, "it has the same word");
+        assert_eq!(
+            failures.note(Failure::Disconnected, now),
+            Some(1),
+            "it has the same word, and is told in others"
+        );
+        assert_eq!(failures.note(Failure::Disconnected, now), None);
         assert_eq!(failures.note(Failure::Status(500), now), Some(1));
         assert_eq!(failures.note(Failure::Status(501), now), None);
         assert_eq!(failures.late(now), []);

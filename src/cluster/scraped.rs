@@ -85,7 +85,9 @@ fn sample(line: &[u8]) -> Option<(Figure, f64)> {
     let figure = figure(&line[..end])?;
     let rest = if line[end] == b'{' { after_labels(&line[end + 1..])? } else { &line[end..] };
     let value = std::str::from_utf8(rest).ok()?.split_ascii_whitespace().next()?;
-    Some((figure, value.parse().ok()?))
+    // Infinite is no number of requests, but a page that went wrong.
+    let value = value.parse().ok().filter(|value: &f64| !value.is_infinite())?;
+    Some((figure, value))
 }
 
 /// What stands behind the closing brace; one within a label's value closes nothing.
@@ -159,5 +161,6 @@ mod tests {
             Some((0, 0, Some(0.0), None))
         });
         assert_eq!(read("vllm:num_requests_running -4"), Some((0, 0, None, None)));
+        assert_eq!(read("vllm:num_requests_waiting +Inf"), None);
     }
 }

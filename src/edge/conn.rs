@@ -173,10 +173,13 @@ fn malformed(_: Malformed) -> io::Error {
 impl Drop for Conn {
     /// Where only the end of the connection tells the end of an answer, one that broke off must not end
     /// like one that is whole: the client gets a reset. So does one that was given up since it takes nothing: the
-    /// kernel would go on holding what was written to it.
+    /// kernel would go on holding what was written to it. What is left of a whole answer it may offer for as long
+    /// as a write may wait.
     fn drop(&mut self) {
         if self.is_reset() {
             reset::on_close(self.inner.id());
+        } else {
+            reset::soon(self.inner.id(), self.client.limits().stall);
         }
     }
 }

@@ -12,9 +12,6 @@ use std::time::Instant;
 use super::crowd::{AddressPlace, Crowd};
 use crate::told::Told;
 
-/// Connections that are being told 503 at a time.
-const REFUSING_MAX: usize = 256;
-
 /// Why a connection is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnedAway {
@@ -98,12 +95,13 @@ impl Count {
 }
 
 impl Connections {
-    /// None are open; at most `max` will be, and `per_ip` from one address; `None` = any number.
-    pub fn new(max: Option<usize>, per_ip: Option<usize>) -> Self {
+    /// None are open; at most `max` will be, and `per_ip` from one address; `None` = any number. Of those beyond
+    /// `refusing` are told so at a time.
+    pub fn new(max: Option<usize>, per_ip: Option<usize>, refusing: usize) -> Self {
         Self {
             open: Count::bounded(max.unwrap_or(usize::MAX)),
             crowd: per_ip.map(Crowd::bounded),
-            refusing: Count::bounded(REFUSING_MAX),
+            refusing: Count::bounded(refusing),
             told: Default::default(),
         }
     }
@@ -181,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_place_is_free_again_when_it_is_dropped() {
-        let connections = Connections::new(Some(2), None);
+        let connections = Connections::new(Some(2), None, 1);
         let (one, _two) = (connections.admit().unwrap(), connections.admit().unwrap());
         assert_eq!(connections.admit().unwrap_err(), TurnedAway::Full);
         assert_eq!(connections.open(), 2);
@@ -191,7 +189,7 @@ mod tests {
 
     #[test]
     fn who_has_no_address_is_not_counted_by_it() {
-        let connections = Connections::new(None, Some(1));
+        let connections = Connections::new(None, Some(1), 1);
         let address = Some([192, 0, 2, 7].into());
         let _one = connections.admit_from(address).unwrap();
         assert_eq!(connections.admit_from(address).unwrap_err(), TurnedAway::FullForAddress);

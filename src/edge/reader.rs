@@ -68,6 +68,8 @@ pub(super) async fn read(
     let mut scanned = 0;
     let (mut held, mut level) = (memory.head(), Level::Calm);
     let mut timer = pin!(tokio::time::sleep(if patience.is_first { patience.head } else { patience.idle }));
+    // Blank lines before a request are bytes of it: whoever sends one now and then has no longer than others.
+    let mut has_begun = patience.is_first;
     let mut leaving = *shutdown.borrow();
     let last = if patience.is_first { LAST_CALL } else { LAST_LOOK };
     if leaving && !patience.is_first {
@@ -91,7 +93,7 @@ pub(super) async fn read(
                 if level >= Level::Refuse {
                     return if was_empty { Head::Closed } else { Head::Bad(Rejection::Overloaded) };
                 }
-                let whole = if was_empty && !patience.is_first { patience.idle } else { patience.head };
+                let whole = if has_begun { patience.head } else { patience.idle };
                 let hasty = Instant::now() + memory.shortened(whole);
                 if hasty < timer.deadline() {
                     timer.as_mut().reset(hasty);
@@ -106,9 +108,10 @@ pub(super) async fn read(
             return head;
         }
         // Only for a head in pieces: a timer that is the next one due costs a call of the kernel.
-        if was_empty && !patience.is_first {
+        if !has_begun {
             timer.as_mut().reset(Instant::now() + memory.shortened(patience.head));
         }
+        has_begun = true;
         // Whoever sends without a pause is not asked below.
         if !held.fit(bytes.len()) {
             return Head::Bad(Rejection::Overloaded);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 
+use super::descriptors::Room;
 use super::unusable::one_file_each;
 use super::{StartError, certificates, setup, start_engines, store};
 use crate::access_log::AccessLog;
@@ -45,7 +46,7 @@ pub(super) struct Built {
 }
 
 impl Built {
-    pub(super) async fn new(gateway: Gateway, connections_max: Option<usize>) -> Result<Self, StartError> {
+    pub(super) async fn new(gateway: Gateway, room: Room) -> Result<Self, StartError> {
         let Gateway { loaded, file, log, hooks, below, .. } = gateway;
         let asks = Reloader::new(file, &loaded);
         let config = loaded.config;
@@ -69,7 +70,7 @@ impl Built {
             drain: Drain::new(),
             ledger: Ledger::new(server.request.buffered_bytes),
             memory: Arc::new(Memory::new(server.memory_bytes)),
-            connections: Arc::new(Connections::new(connections_max, server.connections_per_ip)),
+            connections: Arc::new(Connections::new(room.served, server.connections_per_ip, room.refused)),
             store: store(&config, &metrics),
             per_ip: PerIp::default(),
             strangers: Strangers::default(),

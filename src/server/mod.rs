@@ -72,7 +72,7 @@ pub enum Start {
 pub(crate) fn run(gateway: Gateway, on_listening: impl FnOnce(&Listening)) -> Result<(), StartError> {
     let (config, start) = (&gateway.loaded.config, gateway.start);
     let passed = Given::by_systemd();
-    let connections_max = descriptors::connections_max(config.server.connections_max);
+    let room = descriptors::room(config.server.connections_max);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.server.threads)
         .thread_name("streamgate")
@@ -81,7 +81,7 @@ pub(crate) fn run(gateway: Gateway, on_listening: impl FnOnce(&Listening)) -> Re
         .map_err(|error| StartError::Setup(error.to_string()))?;
     let served = runtime.block_on(async {
         let mut signals = signals::Ending::new(gateway.stop.clone()).map_err(setup)?;
-        let built = Built::new(gateway, connections_max).await?;
+        let built = Built::new(gateway, room).await?;
         let (predecessor, given) = match start {
             Start::Fresh => (None, passed),
             Start::Successor => {

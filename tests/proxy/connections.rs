@@ -108,5 +108,5 @@ async fn the_limit_of_descriptors_is_raised_and_a_low_one_told() {
 
     let narrow = Gateway::start_limited("-n 256", as_is(Settings::new(&[engine.addr]))).await;
     assert_eq!(narrow.fd_limits(), (256, 256));
-    narrow.wait_log("only 256 file descriptors are allowed, and server.connections.max may need 40128").await;
+    narrow.wait_log("only 256 file descriptors are allowed, and server.connections.max may need 40144").await;
 }

@@ -149,3 +149,24 @@ async fn a_connection_serves_many_requests() {
         assert_eq!(client.answer().await.status(), 200);
     }
 }
+
+/// Blank lines before a later request are bytes of its head: they do not begin its time anew, each.
+#[tokio::test]
+async fn blank_lines_hold_no_connection() {
+    let (gateway, mut upstream) = one_engine(edge).await;
+    let mut client = gateway.send(&Request::unary()).await;
+    upstream.call().await.answer(json_answer(ANSWER)).await;
+    assert_eq!(client.answer().await.status(), 200);
+    let line = async {
+        // More of them than two of its times are long: the connection goes before.
+        for _ in 0..10 {
+            support::wait::silence(Duration::from_millis(300)).await;
+            if client.try_send("\r\n").await.is_err() {
+                return true;
+            }
+        }
+        false
+    };
+    assert!(line.await, "3 s of blank lines, and 1.5 s are all there is");
+    gateway.wait_metric("connections_active", &[], 0.0).await;
+}

@@ -3,11 +3,12 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::support::sockets::{connect_narrow, unsent_to};
 use crate::support::tls::{Offer, Pair, connect};
 use crate::support::wait::{SOON, wait_until, within};
-use crate::support::wire::{CHAT_PATH, MIB, Request, chat_of, chunk, event};
+use crate::support::wire::{CHAT_PATH, MIB, Request, chat_of, chunk, event, json_answer};
 use crate::support::{Gateway, Settings, Upstream, checks, frames, h2_engine, one_engine, score};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -127,4 +128,23 @@ async fn an_engine_that_reads_nothing_is_reset() {
         was_reset(&mut held).await;
         checks::at_rest(&gateway).await;
     }
+}
+
+/// An answer that fits the socket has been written, and its connection is closed: what its client does not take the
+/// kernel offers for half a minute, not for five.
+#[tokio::test]
+async fn the_rest_of_a_whole_answer_is_not_offered_for_ever() {
+    let brief = |settings: Settings| settings.set("server.request.keepalive", "300ms");
+    let (gateway, mut upstream) = one_engine(brief).await;
+    let mut client = connect_narrow(gateway.addr, 4096).await;
+    client.write_all(&Request::unary().bytes()).await.expect("send");
+    let answer = format!("{{\"choices\":[],\"padding\":\"{}\"}}", "x".repeat(90 * 1024));
+    upstream.call().await.answer(json_answer(&answer)).await;
+    assert_eq!(gateway.only_access().await["outcome"], "completed");
+    gateway.wait_metric("connections_active", &[], 0.0).await;
+    score::struck(1, "a client that does not read");
+    let addr = client.local_addr().expect("an address");
+    assert!(unsent_to(addr) > 0, "the kernel holds what has been written");
+    wait_until("the kernel holds nothing any more", Duration::from_secs(100), || unsent_to(addr) == 0).await;
+    was_reset(&mut client).await;
 }
