@@ -187,7 +187,7 @@ async fn g8_descriptors_are_used_up() {
     let mut upstream = Upstream::start().await;
     let settings = Settings::new(&[upstream.addr]).set("timeouts.idle", "25s");
     let gateway = Gateway::start_limited("-n 96", settings).await;
-    gateway.wait_log("24 connections are served").await;
+    gateway.wait_log("21 connections are served").await;
     let (mut client, mut call) = streaming(&gateway, &mut upstream, &["1"]).await;
     let mut flood = Vec::new();
     for _ in 0..200 {
