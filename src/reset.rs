@@ -15,24 +15,22 @@ use socket2::SockRef;
 /// Makes the coming close of a connection's socket a reset. On a unix socket it changes nothing: there the kernel
 /// keeps nothing that is not the peer's already.
 pub(crate) fn on_close(socket: UniqueIDType) {
-    let set = OwnedHandle::dup(&socket)
-        .map_err(io::Error::other)
-        .and_then(|socket| SockRef::from(&socket).set_linger(Some(Duration::ZERO)));
-    if let Err(error) = set {
-        log::warn!("a connection that should be reset is only closed: {error}");
-    }
+    set(socket, |socket| socket.set_linger(Some(Duration::ZERO)));
 }
 
 /// Has a connection that is closed reset where the peer takes nothing of what the kernel still has for it, for
 /// `patience` (`TCP_USER_TIMEOUT`; RFC 5482). Without it that takes the kernel minutes.
 pub(crate) fn soon(socket: UniqueIDType, patience: Duration) {
     if has_unsent(socket) {
-        let set = OwnedHandle::dup(&socket)
-            .map_err(io::Error::other)
-            .and_then(|socket| SockRef::from(&socket).set_tcp_user_timeout(Some(patience)));
-        if let Err(error) = set {
-            log::warn!("the kernel offers the rest of an answer for as long as it likes: {error}");
-        }
+        set(socket, |socket| socket.set_tcp_user_timeout(Some(patience)));
+    }
+}
+
+fn set(socket: UniqueIDType, option: impl FnOnce(SockRef<'_>) -> io::Result<()>) {
+    let done =
+        OwnedHandle::dup(&socket).map_err(io::Error::other).and_then(|socket| option(SockRef::from(&socket)));
+    if let Err(error) = done {
+        log::warn!("a connection that should be reset is only closed: {error}");
     }
 }
 

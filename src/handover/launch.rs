@@ -70,7 +70,8 @@ impl Program {
     pub(super) fn launch(&self) -> io::Result<Launched> {
         let mut command = Command::new(&self.path);
         command.args(["upgrade", "--config"]).arg(&self.file).stdin(Stdio::null());
-        if supervisor::is_there() {
+        let has_between = supervisor::is_there();
+        if has_between {
             // A group, so that both can be ended.
             command.env(BETWEEN, "1").process_group(0);
         }
@@ -79,7 +80,7 @@ impl Program {
             io::Error::new(error.kind(), text)
         })?;
         log::info!("a successor is started: {}", self.path.display());
-        let group = supervisor::is_there().then(|| pid(child.id())).flatten();
+        let group = if has_between { pid(child.id()) } else { None };
         Ok(Launched { child, group, asks_until: Instant::now() + ASKS_WITHIN, is_over: false })
     }
 }
